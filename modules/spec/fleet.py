@@ -1,0 +1,52 @@
+"""The fleet file as it is written."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from modules.spec.base import HostName, Name, Port, Strict
+from modules.spec.secret import SecretReference
+from modules.spec.settings import HostSettings
+
+
+class Ssh(Strict):
+    """How hosts are reached. `key`, `known_hosts`, `config`: paths, relative to the fleet file, or with `~`."""
+
+    user: str = "nvidia"
+    port: int = Field(default=22, ge=1, le=65535)
+    key: str | None = None
+    known_hosts: str | None = None
+    config: str | None = None
+
+
+class Host(Strict):
+    """One host: where it is, and how its settings differ. `address` defaults to the host's name."""
+
+    address: str | None = None
+    ssh: dict[str, object] = {}
+    groups: tuple[Name, ...] = ()
+    settings: dict[str, object] = {}
+
+
+class FleetFile(Strict):
+    """`defaults` hold for every host; `groups` and then a host's own `settings` are laid over them, key by key."""
+
+    fleet: Name
+    ssh: Ssh = Ssh()
+    secrets: dict[Name, SecretReference] = {}
+    defaults: dict[str, object] = {}
+    groups: dict[Name, dict[str, object]] = {}
+    hosts: dict[HostName, Host] = Field(min_length=1)
+
+
+class ResolvedHost(Strict):
+    """A host with its layers laid over each other."""
+
+    name: HostName
+    address: str
+    ssh: Ssh
+    groups: tuple[Name, ...]
+    settings: HostSettings
+
+
+__all__ = ["FleetFile", "Host", "Name", "Port", "ResolvedHost", "Ssh"]

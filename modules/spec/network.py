@@ -1,0 +1,52 @@
+"""The site's network: what stands between a host and the outside."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from modules.spec.base import Strict, Url
+
+
+class AptRepository(Strict):
+    """A signed apt repository.
+
+    `key_url`: the OpenPGP key, armoured or binary. `fingerprint`: 40 hex digits; a key with another one is refused.
+    """
+
+    uri: Url
+    suite: str = "/"
+    components: tuple[str, ...] = ()
+    key_url: Url
+    fingerprint: str = Field(pattern=r"^[0-9A-F]{40}$")
+
+
+class Proxy(Strict):
+    """Proxies for everything that a host or a build fetches."""
+
+    http: Url | None = None
+    https: Url | None = None
+    no_proxy: tuple[str, ...] = ()
+
+
+class AptSources(Strict):
+    """Repositories that replace those of the catalog (a mirror inside the site, say)."""
+
+    cuda: AptRepository | None = None
+    container_toolkit: AptRepository | None = None
+
+
+class Network(Strict):
+    """What a host, and every docker build on it, needs to reach the outside.
+
+    `ca_bundle`: file on the controller, relative to the fleet file, with extra certificate authorities (PEM).
+    `hub`: Hugging Face endpoint. `encodings`: base URL of the tiktoken files. `pip_index`: PEP 503 index.
+    `registry`: `host[:port]` of a registry that holds the base images under their own names.
+    """
+
+    ca_bundle: str | None = None
+    proxy: Proxy = Proxy()
+    pip_index: Url | None = None
+    apt: AptSources = AptSources()
+    hub: Url | None = None
+    encodings: Url | None = None
+    registry: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.-]+(:\d+)?$")

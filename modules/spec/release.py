@@ -1,0 +1,29 @@
+"""A release: everything that decides how a service serves. Its id is a hash of exactly that."""
+
+from __future__ import annotations
+
+import hashlib
+
+from modules.spec.base import Strict
+
+
+class Release(Strict):
+    """`image`: content-addressed tag or digest. `commit`: the model's. `unit`: text of the systemd unit. `environment`: without
+    secrets; `secrets`: names only, with a fingerprint of each value (first 12 hex digits of its sha256)."""
+
+    service: str
+    engine: str
+    profile: str
+    image: str
+    model: str
+    commit: str
+    encodings: dict[str, str] = {}
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    secrets: dict[str, str] = {}
+    unit: str
+
+    @property
+    def id(self) -> str:
+        """Twelve hex digits of the sha256 of the release's canonical JSON."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
