@@ -20,7 +20,9 @@ class Hardware(Strict):
     gpu: str = "NVIDIA GB10"
     driver: str = Field(default="580", description="major version, or a prefix of the wanted versions")
     memory_gib: float = Field(default=115.0, gt=0, description="least MemTotal; real Sparks show 119 to 121 GiB")
-    reserve_disk_gib: float = Field(default=20.0, ge=0, description="free space that must remain after everything is on the host")
+    reserve_disk_gib: float = Field(
+        default=20.0, ge=0, description="free space that must remain after everything is on the host"
+    )
 
 
 class Cuda(Strict):

@@ -1,0 +1,64 @@
+# Every target sets up what it needs (a Python environment in .venv) and may be run on its own.
+# FLEET=path picks another fleet file than inventory/lab.yaml; LIMIT=host,group some of its hosts; LAB_HOSTS=n the lab's size.
+SHELL := /bin/bash
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export TINDERBOX_FLEET := $(or $(FLEET),$(TINDERBOX_FLEET))
+LAB_HOSTS ?= 1
+converge = python -m modules.converge $(if $(LIMIT),--limit $(LIMIT))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo converge drift test test-unit test-long verify lint format schema bench lab-up lab-down lab-clean lock
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
+
+setup:
+	@./setup.sh
+
+demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
+	@python -m modules.lab up --hosts $(LAB_HOSTS)
+	@$(converge)
+	@python -m modules.reporting.table
+
+converge: setup  ## bring the fleet to what its fleet file says
+	@$(converge)
+
+drift: setup  ## change nothing, exit 2 when a host differs from the fleet file
+	@$(converge) --dry
+
+verify: setup  ## the testinfra suite against the fleet
+	@pytest tests/verify
+
+test: setup  ## all tests (a lab is started and stopped)
+	@pytest tests/unit tests/operations tests/recorded tests/lab -m "not long"
+
+test-unit: setup  ## the tests that need no host
+	@pytest tests/unit tests/operations tests/recorded
+
+test-long: setup  ## the tests that take longer than make test allows
+	@pytest tests/lab -m long
+
+lint: setup  ## ruff, mypy, hadolint
+	@ruff check . && ruff format --check .
+	@mypy .
+
+format: setup  ## let ruff rewrite the code
+	@ruff check --fix-only . && ruff format .
+
+schema: setup  ## write inventory/fleet.schema.json
+	@python -m modules.fleet.schema
+
+bench: setup  ## measure against peers; ONLY=name runs one
+	@python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+lab-up: setup  ## start simulated Sparks (LAB_HOSTS=4 for four)
+	@python -m modules.lab up --hosts $(LAB_HOSTS)
+
+lab-down: setup  ## stop the lab and remove all that it made
+	@python -m modules.lab down
+
+lab-clean: setup  ## as lab-down, and the cached pieces too
+	@python -m modules.lab clean
+
+lock: setup  ## renew requirements.lock
+	@uv pip compile --universal --generate-hashes --no-emit-index-url --group dev --group lab pyproject.toml -o requirements.lock -q
