@@ -48,9 +48,7 @@ def main(
 
 def _report(finished: Finished, *, dry: bool) -> int:
     if finished.status == _INTERRUPTED:
-        console.print(
-            "interrupted; jobs already started on hosts go on, and the next run picks them up", style="yellow"
-        )
+        console.print("interrupted; jobs that run on hosts go on, and the next run picks them up", style="yellow")
         return _INTERRUPTED
     try:
         outcome = parse_outcome(finished.results, dry=dry)
