@@ -1,0 +1,43 @@
+"""Run the benchmarks, print a table, write `benchmarks/results.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.converge_noop import converge_noop
+from benchmarks.result import Result
+
+RESULTS = Path(__file__).with_name("results.json")
+BENCHMARKS: dict[str, Callable[[], Result]] = {
+    "converge_noop_1": converge_noop,
+}
+
+
+def main(only: Annotated[str | None, typer.Option(help="name of one benchmark")] = None) -> None:
+    """Measure; results of benchmarks that are not run again stay in the file."""
+    if only is not None and only not in BENCHMARKS:
+        raise typer.BadParameter(f"no benchmark {only!r}; there are: {', '.join(BENCHMARKS)}")
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    table = Table("benchmark", "ours", "peer", "ratio", "unit", "details", "workload")
+    for name in [only] if only is not None else BENCHMARKS:
+        result = BENCHMARKS[name]()
+        stored[name] = asdict(result)
+        details = ", ".join(f"{key} {value:g}" for key, value in result.details.items())
+        figures = (f"{figure:.3g}" for figure in (result.ours, result.peer, result.ratio))
+        table.add_row(name, *figures, result.unit, details, result.workload)
+    fresh = RESULTS.with_suffix(".json.new")
+    fresh.write_text(json.dumps(stored, indent=2, sort_keys=True) + "\n")
+    fresh.replace(RESULTS)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

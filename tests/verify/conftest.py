@@ -1,0 +1,87 @@
+"""The suite that users run against their own hosts: `pytest tests/verify` (fleet file: $TINDERBOX_FLEET).
+
+It asks the hosts themselves over SSH and changes nothing. Every check says which host, what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+import testinfra
+from testinfra.host import Host
+
+from modules.fleet import HostPlan, load_fleet, plan_for
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A host under verification: what it should be, and a connection that asks what it is."""
+
+    name: str
+    plan: HostPlan
+    host: Host
+
+    def root(self, command: str, *arguments: str) -> str:
+        """Run a command as root; its standard output. Fails the test, naming the host, when it does not exit with 0."""
+        with self.host.sudo():
+            result = self.host.run(command, *arguments)
+        assert result.succeeded, f"{self.name}: `{command}` ended with {result.rc}: {result.stderr.strip()}"
+        return str(result.stdout)
+
+
+@cache
+def _inventory() -> dict[str, dict[str, object]]:
+    pyinfra = Path(sys.executable).with_name("pyinfra")
+    command = [str(pyinfra), "inventory.py", "debug-inventory", "--json"]
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if finished.returncode != 0:
+        raise pytest.UsageError(finished.stderr)
+    return {entry["name"]: entry["data"] for entry in json.loads(finished.stdout)}
+
+
+def _ssh_arguments(data: dict[str, object]) -> str:
+    options = {
+        "StrictHostKeyChecking": data.get("ssh_strict_host_key_checking"),
+        "UserKnownHostsFile": data.get("ssh_known_hosts_file"),
+        "ConnectTimeout": 10,
+        "BatchMode": "yes",
+    }
+    return " ".join(f"-o {key}={value}" for key, value in options.items() if value is not None)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test a host of the fleet."""
+    if "spark" in metafunc.fixturenames:
+        metafunc.parametrize("spark", sorted(load_fleet().hosts), indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def control_folder() -> Iterator[Path]:
+    """Short on purpose: a control socket's path may have 108 bytes."""
+    with tempfile.TemporaryDirectory(prefix="tb-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest, control_folder: Path) -> Spark:
+    """Connect to one host of the fleet, over one SSH connection for the whole suite."""
+    name = str(request.param)
+    data = _inventory()[name]
+    host = testinfra.get_host(
+        f"ssh://{data['ssh_user']}@{data['ssh_hostname']}:{data['ssh_port']}",
+        ssh_identity_file=data.get("ssh_key"),
+        ssh_config=data.get("ssh_config_file"),
+        controlpath=str(control_folder / "%%C"),
+        ssh_extra_args=_ssh_arguments(data),
+    )
+    return Spark(name, plan_for(name), host)
