@@ -1,0 +1,225 @@
+"""Long work in a transient systemd unit, so that it outlives the SSH session that asked for it.
+
+    job.py start NAME KEY --title TEXT --timeout SECONDS -- COMMAND...   start it, or attach where it already runs
+    job.py status NAME KEY                                               how it stands
+    job.py list                                                          every job that this host remembers
+
+Each prints JSON. `exec` and `finish` are called by the unit itself.
+
+A job's directory holds `log`, `status.json`, what the program reports (`progress.json`) and what it found
+(`result.json`). A job whose status says that it runs while its unit does not is lost: the host was restarted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modules.hostside.atomic import read_json, write_json
+else:
+    from atomic import read_json, write_json
+
+JOBS = Path("/var/lib/tinderbox/jobs")
+NETWORK = "/etc/tinderbox/network.env"
+TAIL_LINES = 25
+_TAIL_BYTES = 16_384
+_ALIVE = {"active", "activating", "deactivating", "reloading"}
+_NAME = re.compile(r"^[a-z0-9][a-z0-9.-]*$")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def identity(name: str, key: str) -> str:
+    """What a job's unit and directory are called."""
+    return f"{name}-{key}"
+
+
+def unit_of(job: str) -> str:
+    """The job's systemd unit."""
+    return f"tinderbox-job-{job}.service"
+
+
+def unit_arguments(job: str, directory: Path, title: str, timeout_s: int) -> list[str]:
+    """The `systemd-run` command. The program's own words go by a file: systemd would expand `$` and `%` in them."""
+    python, this = sys.executable or "/usr/bin/python3", str(Path(__file__).resolve())
+    properties = {
+        "Type": "exec",
+        "RuntimeMaxSec": str(timeout_s),
+        "TimeoutStopSec": "30",
+        "EnvironmentFile": f"-{NETWORK}",
+        "StandardOutput": f"append:{directory}/log",
+        "StandardError": f"append:{directory}/log",
+        # The end is written down by systemd's own account of it, also when the program was killed.
+        "ExecStopPost": f"{python} {this} finish {directory}",
+        # When memory runs short, a build may die, the server that is running may not.
+        "OOMScoreAdjust": "500",
+    }
+    words = ["systemd-run", "--quiet", "--collect", f"--unit={unit_of(job)}", f"--description=Tinderbox: {title}"]
+    words += [f"--property={name}={value}" for name, value in properties.items()]
+    words += ["--setenv=HOME=/root", "--setenv=PYTHONUNBUFFERED=1", f"--setenv=TINDERBOX_JOB_DIR={directory}"]
+    return [*words, python, this, "exec", str(directory)]
+
+
+def alive(job: str, run: Run = subprocess.run) -> bool:
+    """Whether the job's unit is running (or about to, or ending)."""
+    shown = run(
+        ["systemctl", "show", "--property=ActiveState", "--value", unit_of(job)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return shown.stdout.strip() in _ALIVE
+
+
+def describe(directory: Path, is_alive: Callable[[str], bool] = alive, now: float | None = None) -> dict[str, object]:
+    """How the job of `directory` stands.
+
+    `state`: absent (never started), running, succeeded, failed, or lost (its host was restarted under it).
+    `elapsed_s`: since it started, until it ended. `cause`: systemd's word for a failure. `tail`: the log's last lines.
+    """
+    status = read_json(directory / "status.json")
+    if status is None:
+        return {"job": directory.name, "state": "absent"}
+    if status["state"] == "running" and not is_alive(directory.name):
+        # It may have ended between the two looks.
+        status = read_json(directory / "status.json") or status
+        if status["state"] == "running":
+            status["state"] = "lost"
+    ended = float(str(status.get("ended") or (time.time() if now is None else now)))
+    return {
+        "job": directory.name,
+        "state": status["state"],
+        "title": status.get("title"),
+        "cause": status.get("cause"),
+        "exit_code": status.get("exit_code"),
+        "elapsed_s": round(max(0.0, ended - float(str(status["started"]))), 1),
+        "progress": read_json(directory / "progress.json"),
+        "result": read_json(directory / "result.json"),
+        "tail": tail(directory / "log"),
+        "directory": str(directory),
+    }
+
+
+def tail(log: Path) -> list[str]:
+    """The last lines of a log; of a line that a program drew over with carriage returns, what stood there last."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return []
+    lines = [line.rstrip("\r").rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
+    return [line for line in lines if line][-TAIL_LINES:]
+
+
+def ending(environment: dict[str, str]) -> dict[str, object]:
+    """The final state, from what systemd tells an `ExecStopPost=` command (systemd.exec(5), $SERVICE_RESULT)."""
+    cause = environment.get("SERVICE_RESULT", "unknown")
+    status = environment.get("EXIT_STATUS", "")
+    exit_code = int(status) if status.isdigit() else None
+    if cause == "success" and exit_code not in {None, 0}:
+        cause = "exit-code"
+    if environment.get("EXIT_CODE") in {"killed", "dumped"} and cause in {"success", "signal"}:
+        cause = f"killed by SIG{status}"
+    return {"state": "succeeded" if cause == "success" else "failed", "cause": cause, "exit_code": exit_code}
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One `start` at a time: of two controllers, the second finds the first one's job."""
+    JOBS.mkdir(parents=True, exist_ok=True)
+    with (JOBS / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def start(job: str, title: str, timeout_s: int, command: list[str]) -> int:
+    """Start the job unless it runs."""
+    directory = JOBS / job
+    with _alone():
+        if not alive(job):
+            _renew(directory)
+            write_json(directory / "command.json", {"command": command})
+            write_json(directory / "status.json", {"state": "running", "title": title, "started": time.time()})
+            started = subprocess.run(
+                unit_arguments(job, directory, title, timeout_s), capture_output=True, text=True, check=False
+            )
+            if started.returncode != 0:
+                (directory / "status.json").unlink(missing_ok=True)
+                print(f"systemd-run could not start {unit_of(job)}: {started.stderr.strip()}", file=sys.stderr)
+                return 1
+    print(json.dumps(describe(directory)))
+    return 0
+
+
+def _renew(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in ("status.json", "progress.json", "result.json"):
+        (directory / name).unlink(missing_ok=True)
+    if (directory / "log").exists():
+        (directory / "log").replace(directory / "log.previous")
+
+
+def execute(directory: Path) -> None:
+    """Become the job's program."""
+    document = read_json(directory / "command.json") or {}
+    command = document.get("command")
+    if not isinstance(command, list):
+        sys.exit(f"{directory}/command.json holds no command")
+    os.execvp(command[0], command)  # noqa: S606
+
+
+def finish(directory: Path) -> None:
+    """Write down how the job ended."""
+    status = read_json(directory / "status.json") or {"started": time.time()}
+    write_json(directory / "status.json", status | ending(dict(os.environ)) | {"ended": time.time()})
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb in ("start", "status"):
+        named = verbs.add_parser(verb)
+        named.add_argument("name")
+        named.add_argument("key")
+        if verb == "start":
+            named.add_argument("--title", required=True)
+            named.add_argument("--timeout", type=int, required=True)
+            named.add_argument("command", nargs="+")
+    verbs.add_parser("list")
+    for verb in ("exec", "finish"):
+        verbs.add_parser(verb).add_argument("directory", type=Path)
+    arguments = parser.parse_args()
+    if arguments.verb == "list":
+        print(json.dumps([describe(path.parent) for path in sorted(JOBS.glob("*/status.json"))]))
+        return 0
+    if arguments.verb == "exec":
+        execute(arguments.directory)
+    if arguments.verb == "finish":
+        finish(arguments.directory)
+        return 0
+    for part in (arguments.name, arguments.key):
+        if not _NAME.match(part):
+            parser.error(f"{part!r}: a job's name and key are lower-case letters, digits, dots and hyphens")
+    job = identity(arguments.name, arguments.key)
+    if arguments.verb == "start":
+        return start(job, arguments.title, arguments.timeout, arguments.command)
+    print(json.dumps(describe(JOBS / job)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""How a program tells how far it is: `progress.json` in the directory of the job that it runs in."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+# On a host the programs lie flat beside each other.
+if TYPE_CHECKING:
+    from modules.hostside.atomic import write_json
+else:
+    from atomic import write_json
+
+# Frequent enough for who looks every two seconds, rare enough not to wear a disk.
+_INTERVAL_S = 0.5
+_RATE_WINDOW_S = 15.0
+
+
+class Progress:
+    """Reports to `directory`, by default the job's own ($TINDERBOX_JOB_DIR); outside of a job it reports nothing."""
+
+    def __init__(self, directory: Path | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        own = os.environ.get("TINDERBOX_JOB_DIR")
+        self._directory = directory if directory is not None else Path(own) if own else None
+        self._clock = clock
+        self._step = ""
+        self._written_at = float("-inf")
+        self._seen: deque[tuple[float, float]] = deque()
+
+    def report(self, step: str, done: float = 0, total: float = 0, unit: str = "") -> None:
+        """Say that `step` is at `done` of `total` (0: not known) in `unit`: "bytes", or a plural such as "steps"."""
+        now = self._clock()
+        if step != self._step:
+            self._step = step
+            self._seen.clear()
+        elif now - self._written_at < _INTERVAL_S and done != total:
+            return
+        self._seen.append((now, done))
+        while now - self._seen[0][0] > _RATE_WINDOW_S:
+            self._seen.popleft()
+        self._written_at = now
+        if self._directory is not None:
+            document = {"step": step, "done": done, "total": total, "unit": unit, "rate": self._rate()}
+            write_json(self._directory / "progress.json", document)
+
+    def _rate(self) -> float:
+        """Per second, over the last seconds only: an average since the start hides that a download has stalled."""
+        (earlier, before), (later, after) = self._seen[0], self._seen[-1]
+        return max(0.0, (after - before) / (later - earlier)) if later > earlier else 0.0

@@ -1,0 +1,173 @@
+"""Follow a job from the controller by short looks."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from pyinfra import logger
+from pyinfra.api import Host, State, StringCommand
+
+from modules.facts.job import JobStatus, parse_status, status_command
+from modules.operations.reach import UnreachableError, ask
+from modules.reporting.progress import Board, Doing, can_draw, duration
+
+if TYPE_CHECKING:
+    from modules.operations.job import Job
+
+# Short jobs should not cost a long wait, long ones not many looks.
+_WAITS_S = (0.2, 0.4, 0.8, 1.4)
+_WAIT_S = 2.0
+# Lost once, a job fell to a restart of its host; lost again and again, something there ends it.
+_STARTS = 3
+_STEP_S = 0.2
+
+_hosts: dict[str, Host] = {}
+_board = Board(plain=lambda name, line: _hosts[name].log(line))
+
+
+Handler = Callable[[int, FrameType | None], object] | int | None
+
+
+class _Operator:
+    """Whether the operator has asked to leave; how many hosts are followed, and what Ctrl-C did before that."""
+
+    leaves = False
+    followers = 0
+    before: Handler = None
+
+
+def follow(state: State, host: Host, job: Job, start: StringCommand) -> bool:
+    """Look at `job` until it ends; one that was lost to a restart of the host is started again, by `start`.
+
+    Returns whether it succeeded; otherwise the reason has been logged. (pyinfra passes `state` and `host` by name.)
+    """
+    _hosts[host.name] = host
+    _board.live = can_draw(_board.stream)
+    try:
+        with _interruptible():
+            return _until_ended(host, job, start)
+    except UnreachableError as error:
+        _tell(host, [f"{job.title}: {error}; the job goes on without us, the next run picks it up"])
+        return False
+    finally:
+        _board.done(host.name)
+
+
+def _until_ended(host: Host, job: Job, start: StringCommand) -> bool:
+    look = status_command(job.name, job.key)
+    waits = iter(_WAITS_S)
+    starts = 1
+    command = look
+    while True:
+        status = _status(host, command)
+        if status is None:
+            return False
+        command = look
+        if status.state in {"succeeded", "failed"}:
+            if status.state == "failed":
+                _tell(host, failure(job.title, status))
+            return status.state == "succeeded"
+        if status.state == "running":
+            _board.update(host.name, doing(job.title, status))
+        elif starts < _STARTS:
+            starts += 1
+            command = start
+            _tell(host, [f"{job.title}: the job was lost with its host; starting it again"], logger.warning)
+        else:
+            _tell(host, [f"{job.title}: the job was lost {starts} times; look at: journalctl -u {job.unit}"])
+            return False
+        if not _pause(next(waits, _WAIT_S)):
+            _tell(host, leaving(host.name, job, status), logger.warning)
+            return False
+
+
+def doing(title: str, status: JobStatus) -> Doing:
+    """What the board shows of a running job: the log's last line where its program reports nothing."""
+    progress = status.progress
+    if progress is None:
+        return Doing(title=title, step=status.tail[-1] if status.tail else "", elapsed_s=status.elapsed_s)
+    return Doing(
+        title=title,
+        step=progress.step,
+        done=progress.done,
+        total=progress.total,
+        unit=progress.unit,
+        rate=progress.rate,
+        elapsed_s=status.elapsed_s,
+    )
+
+
+def failure(title: str, status: JobStatus) -> list[str]:
+    """The lines that tell of a failed job."""
+    code = "" if status.exit_code is None else f", exit status {status.exit_code}"
+    lines = [f"{title}: failed after {duration(status.elapsed_s)} ({status.cause}{code}). Its log ends:"]
+    lines += [f"    {line}" for line in status.tail]
+    return [*lines, f"the whole log, on the host: {status.directory}/log"]
+
+
+def leaving(name: str, job: Job, status: JobStatus) -> list[str]:
+    """The lines that tell of a job that is left to itself."""
+    return [
+        f"{job.title}: left running on {name} as {job.unit}; the next run picks it up",
+        f"    look: tail -f {status.directory}/log    stop: systemctl stop {job.unit}",
+    ]
+
+
+def _status(host: Host, command: StringCommand) -> JobStatus | None:
+    ok, output = ask(host, command, _pause)
+    try:
+        if ok:
+            return parse_status(output.stdout_lines)
+    except ValueError:
+        pass
+    _tell(host, [f"{command}: not the answer that was expected:", *output.output_lines])
+    return None
+
+
+def _tell(host: Host, lines: list[str], log_func: Callable[[str], None] = logger.error) -> None:
+    for line in lines:
+        host.log(line, log_func=log_func)
+
+
+def _pause(seconds: float) -> bool:
+    """Wait; returns False when the operator wants to leave. In small steps, since a signal wakes no greenlet.
+
+    `time.sleep` is gevent's under pyinfra's command line, so other hosts go on meanwhile.
+    """
+    for _ in range(max(1, round(seconds / _STEP_S))):
+        if _Operator.leaves:
+            return False
+        time.sleep(_STEP_S)
+    return not _Operator.leaves
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """At Ctrl-C, stop following: pyinfra waits at its end for whatever is in flight, and then exits with 0."""
+    if _Operator.followers == 0:
+        _Operator.before = _on_interrupt(_leave)
+    _Operator.followers += 1
+    try:
+        yield
+    finally:
+        _Operator.followers -= 1
+        if _Operator.followers == 0:
+            _on_interrupt(_Operator.before or signal.SIG_DFL)
+
+
+def _on_interrupt(handler: Handler) -> Handler:
+    try:
+        return signal.signal(signal.SIGINT, handler)
+    except ValueError:  # not in the main thread: whoever embeds us handles signals
+        return None
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    _Operator.leaves = True
+    sys.exit(130)

@@ -1,0 +1,58 @@
+"""Short commands over a connection that may break under long work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from paramiko import SSHException
+from pyinfra import logger
+from pyinfra.api import Host, StringCommand
+from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS
+from pyinfra.api.exceptions import ConnectError
+from pyinfra.connectors.util import CommandOutput
+
+# A connection whose host is gone says nothing at all.
+_TIMEOUT_S = 60
+# Long enough for a host to restart.
+_WAITS_S = (1, 2, 4, 8, 15, 15, 30, 30, 30, 45, 60, 60)
+
+
+class UnreachableError(Exception):
+    """The host did not come back."""
+
+
+def ask(host: Host, command: StringCommand, pause: Callable[[float], bool]) -> tuple[bool, CommandOutput]:
+    """Run a short command in the way of the operation that is under way; over a new connection where the old one broke.
+
+    The command may run twice. `pause` waits the seconds that it is given and returns whether to go on. Returns whether
+    the command succeeded, and its output; raises `UnreachableError` when the host did not answer for minutes.
+    """
+    for wait in (0, *_WAITS_S):
+        if wait:
+            host.log(f"connection lost; trying again in {wait} s", log_func=logger.warning)
+            if not pause(wait):
+                break
+            if not _reconnected(host):
+                continue
+        try:
+            return host.run_shell_command(command, **_arguments(host))
+        # paramiko's channels also end in EOFError and, once their transport is gone, in AttributeError.
+        except (OSError, SSHException, EOFError, AttributeError) as error:
+            logger.debug("%s: %s: %s", host.name, type(error).__name__, error)
+    raise UnreachableError("the host does not answer any more")
+
+
+def _arguments(host: Host) -> dict[str, Any]:
+    given: dict[str, Any] = dict(host.current_op_global_arguments or {})
+    return {key: given[key] for key in CONNECTOR_ARGUMENT_KEYS if key in given} | {"_timeout": _TIMEOUT_S}
+
+
+def _reconnected(host: Host) -> bool:
+    host.connector.disconnect()  # forgets the file transfer channel of the old connection
+    host.connected = False
+    try:
+        host.connect(reason="again, to follow its job", raise_exceptions=True)
+    except ConnectError:
+        return False
+    return bool(host.connected)
