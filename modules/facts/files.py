@@ -1,0 +1,45 @@
+"""What some files of a host hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyinfra.api import QuoteString, StringCommand
+from typing_extensions import override
+
+from modules.facts.base import HostFact
+
+
+@dataclass(frozen=True)
+class FileState:
+    """`mode`: octal digits as chmod takes them. `owner`: `user:group`."""
+
+    sha256: str
+    mode: str
+    owner: str
+
+
+class FileStates(HostFact[dict[str, FileState | None]]):
+    """Path → what is there, None where no regular file is; all paths in one round trip.
+
+    + paths: absolute paths
+    """
+
+    @override
+    def command(self, paths: Sequence[str]) -> StringCommand:
+        return StringCommand(
+            "for path in",
+            *(QuoteString(path) for path in paths),
+            '; do if test -f "$path"; then',
+            'printf "%s %s %s\\n" "$(sha256sum < "$path" | cut -c 1-64)" "$(stat -L -c "%a %U:%G" "$path")" "$path";',
+            'else printf "absent - - %s\\n" "$path"; fi; done',
+        )
+
+    @override
+    def parse(self, lines: list[str]) -> dict[str, FileState | None]:
+        states: dict[str, FileState | None] = {}
+        for line in lines:
+            digest, mode, owner, path = line.split(" ", 3)
+            states[path] = None if digest == "absent" else FileState(digest, mode, owner)
+        return states

@@ -1,0 +1,71 @@
+"""Our own programs on a host."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import tarfile
+from collections.abc import Generator, Mapping
+from functools import cache
+from pathlib import Path
+
+from pyinfra import host
+from pyinfra.api import QuoteString, StringCommand, operation
+
+from modules.facts.hostside import HOME, HostsidePrograms
+from modules.operations.require import unreadable
+
+_SOURCE = Path(__file__).parents[1] / "hostside"
+_SHIPPED = (".py", ".lock")
+
+
+@cache
+def programs() -> Mapping[str, bytes]:
+    """Name → content of every program and lock that hosts get."""
+    return {path.name: path.read_bytes() for path in sorted(_SOURCE.iterdir()) if path.suffix in _SHIPPED}
+
+
+def archive(files: Mapping[str, bytes]) -> str:
+    """A tar of the files, owned by root and readable by all, in base64."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode, entry.uname, entry.gname = len(content), 0o644, "root", "root"
+            tar.addfile(entry, io.BytesIO(content))
+    return base64.encodebytes(buffer.getvalue()).decode()
+
+
+def difference(wanted: Mapping[str, bytes], found: Mapping[str, str]) -> tuple[dict[str, bytes], list[str]]:
+    """What is to be sent, and the names of what is to be removed."""
+    outdated = {
+        name: content for name, content in wanted.items() if found.get(name) != hashlib.sha256(content).hexdigest()
+    }
+    return outdated, sorted(set(found) - set(wanted))
+
+
+@operation()
+def hostside_installed() -> Generator[StringCommand, None, None]:
+    """Bring the host's copy of our programs to the controller's state: what differs is sent, strays are removed."""
+    found = host.get_fact(HostsidePrograms)
+    if found is None:
+        yield from unreadable(f"the programs in {HOME}")
+        return
+    outdated, strays = difference(programs(), found)
+    if not outdated and not strays:
+        host.noop(f"{HOME} is up to date")
+        return
+    if strays:
+        yield StringCommand("cd", HOME, "&& rm -rf --", *(QuoteString(name) for name in strays))
+    if outdated:
+        # One round trip for all of them; a program that runs meanwhile keeps the file that it has open.
+        yield StringCommand(
+            "set -e; umask 022; mkdir -p",
+            HOME,
+            "; cd",
+            HOME,
+            "; rm -rf .incoming; mkdir .incoming; base64 -d | tar -x --no-same-owner -C .incoming;",
+            "chmod 644 .incoming/*; mv -f .incoming/* .; rmdir .incoming",
+            _stdin=archive(outdated),
+        )

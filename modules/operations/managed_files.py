@@ -1,0 +1,65 @@
+"""Small text files that Tinderbox owns on a host: placed by rename, taken away when no longer wanted, and undoable.
+
+The first time that a path is touched, what was there is kept below `UNDO`: the file itself, or a `.absent` marker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+
+from pyinfra.api import QuoteString, StringCommand
+
+from modules.facts.files import FileState
+
+UNDO = "/var/lib/tinderbox/undo/files"
+
+_KEEP_FORMER = (
+    'keep="$1$2"; if ! test -e "$keep" && ! test -e "$keep.absent"; then mkdir -p "$(dirname "$keep")";'
+    ' if test -e "$2"; then cp -p "$2" "$keep.new" && mv "$keep.new" "$keep"; else : > "$keep.absent"; fi; fi'
+)
+_PLACE = (
+    f'set -e; {_KEEP_FORMER}; mkdir -p "$(dirname "$2")"; fresh="$2.tinderbox-new"; rm -f "$fresh";'
+    ' (umask 077; cat > "$fresh"); chown root:root "$fresh"; chmod "$3" "$fresh"; mv -f "$fresh" "$2"'
+)
+_TAKE_AWAY = f'set -e; {_KEEP_FORMER}; rm -f "$2"'
+
+
+@dataclass(frozen=True)
+class ManagedFile:
+    """A file as it should be, owned by root. `content`: text that ends in a newline; None: no file should be there."""
+
+    path: str
+    content: str | None
+    mode: str = "644"
+
+
+def is_settled(file: ManagedFile, found: FileState | None) -> bool:
+    """Whether the host has the file as it should be."""
+    if file.content is None or found is None:
+        return file.content is None and found is None
+    digest = hashlib.sha256(file.content.encode()).hexdigest()
+    return found == FileState(sha256=digest, mode=file.mode, owner="root:root")
+
+
+def unsettled(files: Iterable[ManagedFile], found: Mapping[str, FileState | None]) -> list[ManagedFile]:
+    """The files that the host does not have as they should be."""
+    return [file for file in files if not is_settled(file, found.get(file.path))]
+
+
+def settle(files: Iterable[ManagedFile]) -> Generator[StringCommand, None, None]:
+    """The commands that place or take away each file. Content goes by standard input: it is in no process list."""
+    for file in files:
+        if file.content is None:
+            yield StringCommand("sh -c", QuoteString(_TAKE_AWAY), "take-away", UNDO, QuoteString(file.path))
+        else:
+            yield StringCommand(
+                "sh -c",
+                QuoteString(_PLACE),
+                "place",
+                UNDO,
+                QuoteString(file.path),
+                QuoteString(file.mode),
+                _stdin=file.content,
+            )

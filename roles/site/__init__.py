@@ -1,0 +1,23 @@
+"""What every later stage stands on: the connection, our programs on the host, the site's network."""
+
+from __future__ import annotations
+
+from pyinfra import host
+from pyinfra.api import deploy
+
+from modules.fleet import HostPlan
+from modules.operations.connection import keep_alive
+from modules.operations.hostside import hostside_installed
+from modules.operations.site import site_settled
+
+
+@deploy("Site")
+def site(plan: HostPlan) -> None:
+    """Make the host reach the outside the way the fleet file says."""
+    keep_alive(host)
+    hostside_installed(name="Programs for the host")
+    site_settled(
+        name="Proxies, mirrors and certificate authorities",
+        network=plan.settings.network,
+        ca_bundle=plan.ca_bundle_path.read_text() if plan.ca_bundle_path is not None else None,
+    )
