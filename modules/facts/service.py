@@ -1,0 +1,101 @@
+"""What a service on a host is: its files, its unit, its container, and what it needs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pyinfra.api import QuoteString, StringCommand
+
+from modules.facts.base import HostFact
+from modules.release import layout
+
+PROGRAM = str(layout.PROGRAMS / "service_state.py")
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """systemd's view of a unit. `job`: whether systemd has yet to carry out a start or stop of it."""
+
+    active: str
+    sub: str
+    enabled: bool
+    stale: bool
+    job: bool
+
+    @classmethod
+    def of(cls, shown: dict[str, str]) -> UnitState:
+        """From the properties that `systemctl show` prints."""
+        return cls(
+            active=shown.get("ActiveState", "unknown"),
+            sub=shown.get("SubState", "unknown"),
+            enabled=shown.get("UnitFileState") == "enabled",
+            stale=shown.get("NeedDaemonReload") == "yes",
+            job=shown.get("Job", "0") not in {"", "0"},
+        )
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """`files`: path → sha256, None where absent. `current`, `last_good`: release ids.
+
+    `container_release`: of what runs now. `commit`: what the model's revision stands for in the host's cache.
+    `last_good` is None also where the ledger's entry can not be read, since such a release can not be put back.
+    """
+
+    systemd: int
+    unit: UnitState
+    files: dict[str, str | None]
+    current: str | None
+    last_good: str | None
+    image: str | None
+    container_release: str | None
+    commit: str | None
+    model_is_here: bool
+    missing_encodings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, answer: dict[str, Any]) -> ServiceState:
+        """From what `service_state.py` prints."""
+        container = answer["container"] or {}
+        return cls(
+            systemd=int(answer["systemd"]),
+            unit=UnitState.of(answer["unit"]),
+            files=dict(answer["files"]),
+            current=answer["current"],
+            last_good=answer["last_good"] if answer["good_is_restorable"] else None,
+            image=answer["image"],
+            container_release=container.get("release") if container.get("running") else None,
+            commit=answer["commit"],
+            model_is_here=bool(answer["model_is_here"]),
+            missing_encodings=tuple(answer["missing_encodings"]),
+        )
+
+
+class ServiceRelease(HostFact[ServiceState]):
+    """All that decides what is to be done about a service, in one round trip; None before Tinderbox is on the host."""
+
+    def command(  # noqa: D102
+        self, *, service: str, image: str, repository: str, revision: str, files: list[str], encodings: list[str]
+    ) -> StringCommand:
+        words = [service, "--image", image, "--repository", repository, "--revision", revision]
+        words += [f"--file={path}" for path in files]
+        words += [f"--encoding={path}" for path in encodings]
+        quoted = [QuoteString(word) for word in words]
+        # Silent where the program is not installed yet: a run without -y asks before the stages that install it.
+        return StringCommand("! test -e", PROGRAM, "||", layout.PYTHON, PROGRAM, *quoted)
+
+    def parse(self, lines: list[str]) -> ServiceState:  # noqa: D102
+        return ServiceState.of(json.loads(lines[-1]))
+
+
+class FailureLog(HostFact["list[str]"]):
+    """What a failed start of a release has logged, oldest line first."""
+
+    def command(self, service: str, release: str) -> StringCommand:  # noqa: D102
+        path = QuoteString(layout.failure_log(service, release))
+        return StringCommand("! test -e", path, "|| cat", path)
+
+    def parse(self, lines: list[str]) -> list[str]:  # noqa: D102
+        return lines

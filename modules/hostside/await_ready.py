@@ -1,0 +1,208 @@
+"""Wait until a service answers with generated text; the unit is active only after that.
+
+`/health` or a model list prove nothing: engines answer them with a dead scheduler behind, and broken kernels return
+empty messages with status 200. So this asks for a completion and looks at what comes back, then at the backend that the
+log names. It gives up at once when waiting is hopeless: the server has gone, somebody else holds the port, the key is
+refused, the log shows what must not be there.
+
+Run by systemd as ExecStartPost: $MAINPID is the container's client, $INVOCATION_ID names this start in the journal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from modules.hostside.service_unit import journal, unit_name
+else:
+    from service_unit import journal, unit_name
+
+PAUSE_S = 1.0
+REQUEST_S = 600.0  # the first request may compile kernels for minutes
+LOG_TAIL = 15
+EMPTY_REPLIES = 3  # gpt-oss's parser loses a reply now and then; broken kernels lose every one
+MARK = "await-ready: "
+
+
+class NotReady(Exception):  # noqa: N818 (a state, not an error of the program)
+    """The server does not answer yet; asking again may help."""
+
+
+class Hopeless(Exception):  # noqa: N818
+    """Waiting longer can not help."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the service is asked, and under which name it must know its model."""
+
+    url: str
+    model: str
+    key: str | None = None
+
+    def ask(self, method: str, path: str, body: object = None, timeout: float = 30.0) -> tuple[int, bytes]:
+        """One request; `NotReady` where no complete answer came."""
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=timeout)
+        headers = {"Content-Type": "application/json"}
+        if self.key is not None:
+            headers["Authorization"] = f"Bearer {self.key}"
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise NotReady(f"{self.url}{path}: {error or type(error).__name__}") from error
+        finally:
+            connection.close()
+
+
+def read_secret(path: Path, variable: str) -> str:
+    """The value of one variable in a docker env file; `Hopeless` when it is not there."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition("=")
+        if name == variable:
+            return value
+    raise Hopeless(f"{path} has no {variable}")
+
+
+def check_names(status: int, body: bytes, model: str) -> None:
+    """Refuse a server that does not serve `model`: another program may hold the port."""
+    if status in {401, 403}:
+        raise Hopeless(f"the server refused the API key (HTTP {status})")
+    if status != 200:
+        raise NotReady(f"/v1/models answered HTTP {status}")
+    try:
+        names = [str(entry["id"]) for entry in json.loads(body)["data"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Hopeless(f"what listens on this port is no OpenAI server: {body[:80]!r}") from error
+    if model not in names:
+        raise Hopeless(f"the server on this port serves {', '.join(names) or 'nothing'}, not {model}")
+
+
+def reply_text(body: bytes) -> str:
+    """The generated text of a chat completion, reasoning included; empty when there is none."""
+    try:
+        message = json.loads(body)["choices"][0]["message"]
+        parts = [message.get(name) for name in ("content", "reasoning", "reasoning_content")]
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return ""
+    return "".join(part for part in parts if isinstance(part, str)).strip()
+
+
+def generate(endpoint: Endpoint, timeout: float) -> str:
+    """Ask for a short reply. Returns its text, which may be empty."""
+    question = {
+        "model": endpoint.model,
+        "messages": [{"role": "user", "content": "Say hello."}],
+        "max_tokens": 64,
+    }
+    status, body = endpoint.ask("POST", "/v1/chat/completions", question, timeout)
+    if status in {401, 403}:
+        raise Hopeless(f"the server refused the API key (HTTP {status})")
+    if 400 <= status < 500 and status not in {408, 429}:
+        raise Hopeless(f"the server refused the request: HTTP {status}: {body[:300].decode(errors='replace')}")
+    if status != 200:
+        raise NotReady(f"/v1/chat/completions answered HTTP {status}: {body[:200].decode(errors='replace')}")
+    return reply_text(body)
+
+
+def server_log(unit: str) -> list[str]:
+    """What this start of the unit has logged so far, without our own lines."""
+    lines = journal(unit, os.environ.get("INVOCATION_ID"), lines=None)
+    return [line for line in lines if not line.startswith(MARK)]
+
+
+def refused_line(log: list[str], refused: list[str]) -> str | None:
+    """The first line that matches a refused pattern."""
+    return next((line for line in log if any(re.search(pattern, line) for pattern in refused)), None)
+
+
+def missing_patterns(log: list[str], wanted: list[str]) -> list[str]:
+    """The wanted patterns that no line matches."""
+    return [pattern for pattern in wanted if not any(re.search(pattern, line) for line in log)]
+
+
+def server_gone() -> bool:
+    """Whether the container's client, which ends with the container, has ended."""
+    pid = os.environ.get("MAINPID")
+    return bool(pid) and not Path(f"/proc/{pid}").exists()
+
+
+def say(message: str) -> None:
+    """One line for the journal."""
+    sys.stdout.write(f"{MARK}{message}\n")
+    sys.stdout.flush()
+
+
+def wait(endpoint: Endpoint, unit: str, deadline: float, refused: list[str]) -> str:
+    """Return the first reply that has text. Raises `Hopeless`."""
+    reason, empty = "nothing answered", 0
+    while time.monotonic() < deadline:
+        if server_gone():
+            raise Hopeless("the server has ended")
+        line = refused_line(server_log(unit), refused) if refused else None
+        if line is not None:
+            raise Hopeless(f"the log has a line that must not be there: {line.strip()}")
+        try:
+            check_names(*endpoint.ask("GET", "/v1/models"), model=endpoint.model)
+            text = generate(endpoint, min(REQUEST_S, max(1.0, deadline - time.monotonic())))
+        except NotReady as not_yet:
+            reason = str(not_yet)
+        else:
+            if text:
+                return text
+            empty += 1
+            reason = "the server answers, but with empty content and reasoning"
+            if empty >= EMPTY_REPLIES:
+                raise Hopeless(f"{reason} ({empty} times): wrong kernels or a missing parser")
+        time.sleep(PAUSE_S)
+    raise Hopeless(f"not ready in time: {reason}")
+
+
+def main(arguments: list[str]) -> int:
+    """0 when ready; 1 with the reason and the log's last lines when not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--service", required=True)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--timeout", type=float, required=True, help="seconds")
+    parser.add_argument("--secret-file", type=Path)
+    parser.add_argument("--key-variable")
+    parser.add_argument("--wanted-log", action="append", default=[])
+    parser.add_argument("--refused-log", action="append", default=[])
+    options = parser.parse_args(arguments)
+    unit = unit_name(options.service)
+    started = time.monotonic()
+    try:
+        key = read_secret(options.secret_file, options.key_variable) if options.secret_file else None
+        endpoint = Endpoint(options.url, options.model, key)
+        text = wait(endpoint, unit, started + options.timeout, options.refused_log)
+        log = server_log(unit)
+        line = refused_line(log, options.refused_log)
+        if line is not None:
+            raise Hopeless(f"the log has a line that must not be there: {line.strip()}")
+        missing = missing_patterns(log, options.wanted_log)
+        if missing:
+            raise Hopeless(f"the server answers, but its log never said: {'; '.join(missing)}")
+    except Hopeless as hopeless:
+        for line in server_log(unit)[-LOG_TAIL:]:
+            say(f"log: {line}")
+        say(f"not ready after {time.monotonic() - started:.0f} s: {hopeless}")
+        return 1
+    say(f"ready after {time.monotonic() - started:.0f} s: {text[:80]!r}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

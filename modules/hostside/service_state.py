@@ -1,0 +1,97 @@
+"""All that decides what is to be done about a service, as one JSON object: one round trip for the controller.
+
+Nothing here changes anything. What can not be learned is null, never guessed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modules.hostside.ledger import Ledger
+    from modules.hostside.service_unit import run, unit_name, unit_state
+else:
+    from ledger import Ledger
+    from service_unit import run, unit_name, unit_state
+
+
+def sha256(path: Path) -> str | None:
+    """Hash of a file, or None."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def container_state(name: str) -> dict[str, Any] | None:
+    """The container's release and whether it runs, or None where there is none."""
+    release, running = '{{json (index .Config.Labels "tinderbox.release")}}', "{{json .State.Running}}"
+    form = f'{{"release": {release}, "running": {running}}}'
+    shown = run("docker", "container", "inspect", "--format", form, name)
+    return json.loads(shown) if shown else None
+
+
+def image_id(reference: str) -> str | None:
+    """Id of a local image."""
+    shown = run("docker", "image", "inspect", "--format", "{{.Id}}", reference)
+    return shown.strip() if shown else None
+
+
+def model_commit(repository: Path, revision: str) -> str | None:
+    """The commit that a revision stands for in a Hugging Face cache."""
+    if re.fullmatch(r"[0-9a-f]{40}", revision):
+        return revision
+    try:
+        return (repository / "refs" / revision).read_text(encoding="ascii").strip() or None
+    except OSError:
+        return None
+
+
+def systemd_version() -> int | None:
+    """Major version of systemd."""
+    found = re.match(r"systemd (\d+)", run("systemctl", "--version") or "")
+    return int(found.group(1)) if found else None
+
+
+def state(options: argparse.Namespace) -> dict[str, Any]:
+    """The whole answer."""
+    ledger = Ledger(options.service)
+    commit = model_commit(options.repository, options.revision)
+    snapshot = options.repository / "snapshots" / commit if commit else None
+    good = ledger.linked("last-good")
+    return {
+        "systemd": systemd_version(),
+        "unit": unit_state(unit_name(options.service)),
+        "files": {path: sha256(Path(path)) for path in options.file},
+        "current": ledger.linked("current"),
+        "last_good": good,
+        "good_is_restorable": good is not None and ledger.entry(good) is not None,
+        "image": image_id(options.image),
+        "container": container_state(f"tinderbox-{options.service}"),
+        "commit": commit,
+        "model_is_here": bool(snapshot and (snapshot / "config.json").exists()),
+        "missing_encodings": [path for path in options.encoding if not Path(path).is_file()],
+    }
+
+
+def main() -> int:
+    """Print the state as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("service")
+    parser.add_argument("--image", required=True)
+    parser.add_argument("--repository", type=Path, required=True, help="the model's directory in the hub cache")
+    parser.add_argument("--revision", required=True)
+    parser.add_argument("--file", action="append", default=[], help="a file to hash")
+    parser.add_argument("--encoding", action="append", default=[], help="a file that must be there")
+    sys.stdout.write(json.dumps(state(parser.parse_args())) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

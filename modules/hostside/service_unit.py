@@ -1,0 +1,78 @@
+"""A service's systemd unit: how it stands, what it logged, which known steps the log shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+LOG_LINES = 400
+PROPERTIES = "ActiveState,SubState,Result,NRestarts,InvocationID,UnitFileState,NeedDaemonReload,Job"
+UNDERWAY, READY, FAILED = "underway", "ready", "failed"
+
+# What engines print on their way, newest wins: enough to see that a slow start moves.
+MILESTONES = (
+    (r"await-ready: (ready after .*)", "{0}"),
+    (
+        r"Application startup complete|The server is fired up and ready to roll|server is listening",
+        "waiting for a reply",
+    ),
+    (r"[Cc]apturing (?:CUDA|cuda) graph\D*(\d+%)?", "capturing CUDA graphs {0}"),
+    (r"(?:Available KV cache memory|[Kk][Vv] [Cc]ache size|KV Cache is allocated)\D*([\d.,]+ ?\w*)", "KV cache {0}"),
+    (r"(?:Model loading took|Load weight end|Loading weights took)\D*([\d.]+ ?\w*)", "weights loaded ({0})"),
+    (r"[Ll]oading (?:safetensors|checkpoint|.*shards)\D*(\d+%)", "loading weights {0}"),
+    (r"Starting to load model|Load weight begin|load_model: loading model", "loading weights"),
+    (r"vLLM API server version|server_args=|Initializing a V1 LLM engine", "engine starting"),
+)
+
+
+def run(*command: str) -> str | None:
+    """Standard output of a program, or None where it failed or is missing."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def unit_name(service: str) -> str:
+    """The systemd unit of a service."""
+    return f"tinderbox-{service}.service"
+
+
+def unit_state(unit: str) -> dict[str, str]:
+    """Properties of a unit, as systemd names them."""
+    shown = run("systemctl", "show", f"--property={PROPERTIES}", unit) or ""
+    return dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+
+
+def start_outcome(unit: dict[str, str], restarts_before: int = 0) -> str:
+    """How a start stands. One that systemd tries again has failed: the same release would only fail more slowly.
+
+    `restarts_before`: systemd's counter when the waiting began; a start by hand sets it to 0.
+    """
+    active, sub = unit.get("ActiveState"), unit.get("SubState")
+    if int(unit.get("NRestarts") or 0) > restarts_before or sub == "auto-restart":
+        return FAILED
+    if unit.get("Job", "0") not in {"", "0"} or active in {"activating", "deactivating", "reloading"}:
+        return UNDERWAY
+    return READY if active == "active" else FAILED
+
+
+def journal(unit: str, invocation: str | None = None, lines: int | None = LOG_LINES) -> list[str]:
+    """The unit's log, oldest line first: its newest `lines`, of one start or of all."""
+    command = ["journalctl", "--quiet", "--no-pager", "--output=cat", f"--unit={unit}"]
+    if lines is not None:
+        command.append(f"--lines={lines}")
+    if invocation:
+        command.append(f"_SYSTEMD_INVOCATION_ID={invocation}")
+    return (run(*command) or "").splitlines()
+
+
+def milestone(lines: list[str]) -> str | None:
+    """The newest known step that a log shows."""
+    for line in reversed(lines):
+        for pattern, form in MILESTONES:
+            found = re.search(pattern, line)
+            if found:
+                return form.format(*[group or "" for group in found.groups()]).strip()
+    return None

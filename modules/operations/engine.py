@@ -1,0 +1,131 @@
+"""A service on a host: its release in force, its unit enabled, its server ready."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+
+from pyinfra import host, logger
+from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api.command import PyinfraCommand
+
+from modules.catalog import load_catalog
+from modules.facts.service import FailureLog, ServiceRelease, ServiceState
+from modules.fleet import ServicePlan, load_fleet
+from modules.operations.follow import follow
+from modules.operations.job import Job, start_command
+from modules.operations.require import refusal, required, unreadable
+from modules.release import layout
+from modules.release.build import Surroundings, build_release, key_variable, start_seconds
+from modules.release.decision import Action, changes, decide, lacking
+from modules.release.diagnosis import explain
+from modules.release.files import HostFile, release_files
+from modules.spec.release import Release
+
+LEDGER = str(layout.PROGRAMS / "ledger.py")
+
+
+def service_secrets(plan: ServicePlan) -> dict[str, str]:
+    """Environment variable → value of what the engine must know and nobody else may."""
+    variable, name = key_variable(plan), plan.service.api_key
+    return {variable: load_fleet().secret(name)} if variable is not None and name is not None else {}
+
+
+def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | None:
+    """Ask the host all that decides about a service."""
+    files = [file(plan.name) for file in (layout.unit_file, layout.environment_file, layout.label_file)]
+    return host.get_fact(
+        ServiceRelease,
+        service=plan.name,
+        image=image,
+        repository=layout.model_directory(home, plan.model.repository),
+        revision=plan.model.revision,
+        files=[*files, layout.secret_file(plan.name)],
+        encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
+    )
+
+
+def install_request(plan: ServicePlan, release: Release, files: tuple[HostFile, ...]) -> str:
+    """What `ledger.py install` reads. It goes by standard input, since it may hold the API key."""
+    return json.dumps(
+        {
+            "service": release.service,
+            "id": release.id,
+            "release": release.model_dump(mode="json"),
+            "files": [{"path": file.path, "content": file.content, "secret": file.secret} for file in files],
+            "directories": [layout.cache_directory(plan.name, cache) for cache in plan.engine.caches],
+        }
+    )
+
+
+def start_job(plan: ServicePlan, release: Release, *, attach: bool, fallback: str | None) -> Job:
+    """The start as a job on the host; twice the engine's time, since it may have to go back."""
+    words = [layout.PYTHON, str(layout.PROGRAMS / "start_service.py"), plan.name, release.id]
+    words += ["--attach"] if attach else []
+    words += ["--ungated"] if plan.gate is None else []
+    words += ["--fallback", fallback] if fallback is not None else []
+    title = f"start {plan.name} ({plan.service.engine}, release {release.id})"
+    return Job("start", f"{plan.name}-{release.id}", title, tuple(words), 2 * start_seconds(plan) + 600)
+
+
+def fallback_of(release: Release, state: ServiceState) -> str | None:
+    """The release to go back to: the last good one, else the one that serves now."""
+    serving = state.current if state.unit.active == "active" else None
+    earlier = state.last_good or serving
+    return None if earlier == release.id else earlier
+
+
+def follow_start(state: State, host: Host, job: Job, service: str, release: str) -> bool:
+    """Follow the start, and explain a failure; pyinfra passes `state` and `host` by name."""
+    if follow(state, host, job, start_command(job)):
+        return True
+    log = host.get_fact(FailureLog, service=service, release=release) or []
+    for line in explain(load_catalog().signatures, log):
+        host.log(line, log_func=logger.error)
+    if log:
+        host.log(f"the failed start's log on the host: {layout.failure_log(service, release)}", log_func=logger.error)
+    return False
+
+
+@operation()
+def service_running(plan: ServicePlan, image: str, home: str) -> Generator[PyinfraCommand, None, None]:
+    """Put the service's release in force and have its server ready: one start for a change, none without one.
+
+    A server that runs is stopped only when all that the new release needs is on the host. A release that does not get
+    ready makes way for the one before it, and fails the host.
+
+    + plan: the service
+    + image: its image, content-addressed
+    + home: the Hugging Face home that holds its model
+    """
+    if plan.service.api_key is not None and key_variable(plan) is None:
+        yield refusal(
+            f"{host.name}: services.{plan.name}.api_key: engine {plan.service.engine} takes no API key from its "
+            "environment, so it would serve without one. Take api_key out and listen on loopback, or take another engine."
+        )
+        return
+    found = service_state(plan, image, home)
+    if found is None:
+        yield from unreadable(f"the state of service {plan.name}")
+        return
+    secrets = service_secrets(plan)
+    around = Surroundings(image, found.commit or plan.model.revision, home, found.systemd, secrets)
+    release = build_release(plan, around)
+    files = release_files(release, secrets)
+    action = decide(release, files, found)
+    if action is Action.NOTHING:
+        host.noop(f"{plan.name} serves release {release.id}")
+        return
+    missing = lacking(release, found)
+    yield from required(
+        not missing,
+        f"{host.name}: service {plan.name} can not start, the host lacks {'; '.join(missing)}. "
+        "What runs was left running. Run those stages first.",
+    )
+    if action is Action.INSTALL:
+        for change in changes(release, files, found):
+            host.log(f"{plan.name}: {change}", log_func=logger.debug)
+        yield StringCommand(layout.PYTHON, LEDGER, "install", _stdin=install_request(plan, release, files))
+    job = start_job(plan, release, attach=action is Action.ATTACH, fallback=fallback_of(release, found))
+    yield start_command(job)
+    yield FunctionCommand(follow_start, (job, plan.name, release.id), {})

@@ -1,0 +1,105 @@
+"""A service as the fleet file wants it, on one host → its release and the files that make it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from modules.fleet import ServicePlan
+from modules.release import layout
+from modules.release.arguments import engine_command
+from modules.release.container import environment, mounts, run_arguments
+from modules.release.unit import UnitText, render_unit
+from modules.spec.release import Release
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a release depends on besides the fleet file.
+
+    `image`: content-addressed reference. `commit`: of the model on the host. `home`: its Hugging Face home. `systemd`:
+    the host's version. `secrets`: environment variable → value; only a fingerprint of a value enters the release.
+    """
+
+    image: str
+    commit: str
+    home: str
+    systemd: int
+    secrets: Mapping[str, str]
+
+
+def fingerprint(secret: str) -> str:
+    """Enough of a secret's hash to see that it changed."""
+    return hashlib.sha256(secret.encode()).hexdigest()[:12]
+
+
+def _await_ready(plan: ServicePlan) -> tuple[str, ...]:
+    service, readiness = plan.service, plan.engine.readiness
+    words = [layout.PYTHON, str(layout.PROGRAMS / "await_ready.py"), "--service", plan.name]
+    words += ["--url", layout.endpoint(service.listen, service.port), "--model", plan.model.served_as]
+    words += ["--timeout", str(start_seconds(plan))]
+    if key_variable(plan) is not None:
+        words += ["--secret-file", layout.secret_file(plan.name), "--key-variable", str(key_variable(plan))]
+    # As `--flag=value`, since an expression may begin with a dash.
+    words += [f"--wanted-log={pattern}" for pattern in readiness.wanted_log]
+    words += [f"--refused-log={pattern}" for pattern in readiness.refused_log]
+    return tuple(words)
+
+
+def start_seconds(plan: ServicePlan) -> int:
+    """How long a start of this engine may take."""
+    return math.ceil(plan.engine.readiness.start_minutes * 60)
+
+
+def key_variable(plan: ServicePlan) -> str | None:
+    """The variable by which the engine takes its API key, where the service has one."""
+    return plan.engine.api_key_variable if plan.service.api_key is not None else None
+
+
+def build_release(plan: ServicePlan, around: Surroundings) -> Release:
+    """Everything that decides how the service serves. Equal inputs give an equal id, on every host."""
+    service, engine = plan.service, plan.engine
+    encodings = bool(plan.encodings)
+    command = engine_command(
+        engine.command,
+        plan.flags,
+        {
+            "model": layout.snapshot_directory(around.home, plan.model.repository, around.commit),
+            "port": str(service.port),
+            "listen": service.listen,
+            "served_as": plan.model.served_as,
+        },
+    )
+    run = run_arguments(
+        plan.name,
+        around.image,
+        command,
+        container=service.container if service.container is not None else engine.container,
+        mounts=mounts(plan.name, engine.caches, home=around.home, encodings=encodings),
+        secrets=bool(around.secrets),
+    )
+    unit = render_unit(
+        UnitText(
+            service=plan.name,
+            description=f"{plan.model.served_as} on {service.engine} ({service.profile}), by Tinderbox",
+            run=run,
+            await_ready=_await_ready(plan),
+            start_s=start_seconds(plan),
+            systemd=around.systemd,
+        )
+    )
+    return Release(
+        service=plan.name,
+        engine=service.engine,
+        profile=service.profile,
+        image=around.image,
+        model=plan.model.repository,
+        commit=around.commit,
+        encodings={name: encoding.sha256 for name, encoding in sorted(plan.encodings.items())},
+        command=command,
+        environment=environment(engine, service.environment, home=around.home, encodings=encodings),
+        secrets={name: fingerprint(value) for name, value in sorted(around.secrets.items())},
+        unit=unit,
+    )

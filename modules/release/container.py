@@ -1,0 +1,73 @@
+"""The container of a service: `docker run` as an argument vector. Nothing is privileged, nothing restarts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from modules.release import layout
+from modules.spec.engine import Container, Engine
+
+DOCKER = "/usr/bin/docker"
+
+
+def environment(engine: Engine, extra: Mapping[str, str], *, home: str, encodings: bool) -> dict[str, str]:
+    """What the engine's process sees, without secrets.
+
+    `extra` (the fleet file's) wins over the engine's, and both over what keeps it from the network: all that it needs
+    is on the host.
+    """
+    offline = {
+        "HF_HUB_CACHE": layout.hub_cache(home),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        "DO_NOT_TRACK": "1",
+    }
+    if encodings:
+        offline["TIKTOKEN_ENCODINGS_BASE"] = str(layout.ENCODINGS)
+    return dict(sorted({**offline, **engine.environment, **extra}.items()))
+
+
+def mounts(service: str, caches: Mapping[str, str], *, home: str, encodings: bool) -> tuple[str, ...]:
+    """`--mount` values: weights and encodings read-only at the host's own paths, caches to write to."""
+    hub = layout.hub_cache(home)
+    readable = [hub, str(layout.ENCODINGS)] if encodings else [hub]
+    bound = [f"type=bind,source={path},target={path},readonly" for path in readable]
+    bound += [
+        f"type=bind,source={layout.cache_directory(service, name)},target={caches[name]}" for name in sorted(caches)
+    ]
+    return tuple(bound)
+
+
+def run_arguments(
+    service: str,
+    image: str,
+    command: tuple[str, ...],
+    *,
+    container: Container,
+    mounts: tuple[str, ...],
+    secrets: bool,
+) -> tuple[str, ...]:
+    """`docker run …`. Devices are given to `start_container.py`, which asks the host whether they are there."""
+    words = [DOCKER, "run", "--rm", "--pull", "never"]
+    words += ["--name", layout.container_name(service), "--label-file", layout.label_file(service)]
+    words += ["--network", "host", "--ipc", container.ipc]
+    if container.shm_size is not None and container.ipc != "host":
+        words += ["--shm-size", container.shm_size]
+    if container.gpus:
+        words += ["--gpus", "all"]
+    for name, value in sorted(container.ulimits.items()):
+        words += ["--ulimit", f"{name}={value}"]
+    for capability in container.capabilities:
+        words += ["--cap-add", capability]
+    words += ["--env-file", layout.environment_file(service)]
+    if secrets:
+        words += ["--env-file", layout.secret_file(service)]
+    for mount in mounts:
+        words += ["--mount", mount]
+    # The image's own entrypoint may wrap the command (NGC's prints a banner first), so it stays in force.
+    starter = [layout.PYTHON, str(layout.PROGRAMS / "start_container.py")]
+    for device in container.devices:
+        starter += ["--device", device]
+    run = [*words, image, *command]
+    return tuple([*starter, "--", *run] if container.devices else run)

@@ -1,0 +1,55 @@
+"""What is to be done about a service: nothing, start what is there, or put a release in force and restart."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from modules.facts.service import ServiceState
+from modules.release.files import HostFile
+from modules.spec.release import Release
+
+
+class Action(Enum):
+    """`ATTACH`: somebody (an earlier run, the boot) has started this very release; only wait for it."""
+
+    NOTHING = auto()
+    ATTACH = auto()
+    START = auto()
+    INSTALL = auto()
+
+
+def changes(release: Release, files: tuple[HostFile, ...], state: ServiceState) -> list[str]:
+    """What on the host differs from the release, in words; empty when it is in force."""
+    found = [f"{file.path} differs" for file in files if state.files.get(file.path) != file.sha256]
+    if state.current != release.id:
+        found.append(f"the ledger's current release is {state.current or 'none'}")
+    if not state.unit.enabled:
+        found.append("the unit is not enabled")
+    if state.unit.stale:
+        found.append("systemd has not read the unit")
+    if state.container_release not in {None, release.id}:
+        found.append(f"the running container is of release {state.container_release}")
+    return found
+
+
+def decide(release: Release, files: tuple[HostFile, ...], state: ServiceState) -> Action:
+    """A release in force and active needs nothing; one in force and down needs a start; else it is installed."""
+    if changes(release, files, state):
+        return Action.INSTALL
+    if state.unit.active == "active" and not state.unit.job:
+        return Action.NOTHING
+    # Between two attempts systemd only waits: a start by hand saves the pause.
+    if state.unit.job or (state.unit.active == "activating" and state.unit.sub != "auto-restart"):
+        return Action.ATTACH
+    return Action.START
+
+
+def lacking(release: Release, state: ServiceState) -> list[str]:
+    """What the release needs and the host has not: a running server is not stopped for a release that can not start."""
+    found = []
+    if state.image is None:
+        found.append(f"image {release.image} (stage: image)")
+    if not state.model_is_here:
+        found.append(f"weights of {release.model} at {release.commit} (stage: weights)")
+    found += [f"{path} (stage: encodings)" for path in state.missing_encodings]
+    return found

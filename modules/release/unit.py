@@ -1,0 +1,88 @@
+"""The systemd unit of a service, as text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from modules.release import layout
+from modules.release.container import DOCKER
+
+# A crash loop on GB10 leaks GPU memory until the host wedges (35 restarts did it): few attempts, then `failed`.
+START_ATTEMPTS = 3
+RESTART_PAUSE_S = 30
+LONGEST_PAUSE_S = 300
+STOP_S = 60
+GROWING_PAUSE_SINCE = 254  # systemd's RestartSteps=
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
+
+
+@dataclass(frozen=True)
+class UnitText:
+    """What the template needs. `start_s`: seconds until a start counts as failed."""
+
+    service: str
+    description: str
+    run: tuple[str, ...]
+    await_ready: tuple[str, ...]
+    start_s: int
+    systemd: int
+
+
+def word(text: str) -> str:
+    """One word of an `Exec…=` line: quoted where systemd would split, expand or unescape it."""
+    if _PLAIN.fullmatch(text):
+        return text
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("$", "$$").replace("%", "%%")
+    return f'"{quoted}"'
+
+
+def lines(words: tuple[str, ...]) -> str:
+    """An argument vector, one flag with its values a line: a difference between two units then shows what changed."""
+    rows: list[list[str]] = [[]]
+    for item in words:
+        if item.startswith("--") and rows[-1]:
+            rows.append([])
+        rows[-1].append(word(item))
+    return " \\\n    ".join(" ".join(row) for row in rows)
+
+
+@cache
+def _template() -> Template:
+    loader = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(
+        loader=loader,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 (a unit is no markup)
+    )
+    return environment.get_template("service.unit.j2")
+
+
+def attempts_window_s(start_s: int) -> int:
+    """Seconds in which `START_ATTEMPTS` slow starts and the pauses between them still count as one crash loop."""
+    return START_ATTEMPTS * (start_s + LONGEST_PAUSE_S + STOP_S)
+
+
+def render_unit(unit: UnitText) -> str:
+    """Text of the unit file. The container's name is ours alone, so removing a leftover of it touches nobody else's."""
+    return _template().render(
+        unit=unit,
+        run=lines(unit.run),
+        await_ready=lines(unit.await_ready),
+        docker=DOCKER,
+        container=layout.container_name(unit.service),
+        attempts=START_ATTEMPTS,
+        attempts_window_s=attempts_window_s(unit.start_s),
+        pause_s=RESTART_PAUSE_S,
+        longest_pause_s=LONGEST_PAUSE_S,
+        growing_pause=unit.systemd >= GROWING_PAUSE_SINCE,
+        stop_s=STOP_S,
+    )
