@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 
 class Strict(BaseModel):
     """A model that is frozen and refuses keys that it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    # YAML reads `driver: 580` and `version: 13.0` as numbers, and nobody means a number by them.
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, coerce_numbers_to_str=True)
+
+
+def broken_rule(message: str, *key: str) -> PydanticCustomError:
+    """Give the error of a rule that spans several fields, to be raised by a validator.
+
+    `key`: which key inside the validated mapping is to be changed, so that the message can name its line.
+    """
+    return PydanticCustomError("rule", "{message}", {"message": message, "key": list(key)})
+
+
+# The two ways to give a thing of the catalog: by its name, or its fields in its place. They stand in errors' paths.
+NAMED = "named"
+WRITTEN_OUT = "written-out"
+
+
+def named_or_written_out(value: Any) -> str:
+    """Tell a reference into the catalog from fields that stand in its place."""
+    return WRITTEN_OUT if isinstance(value, dict | BaseModel) else NAMED
 
 
 # Docker refuses one-letter container names, systemd dislikes most punctuation: one form that both take.
@@ -19,6 +39,9 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 HostName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$", min_length=2, max_length=253)
 ]
+# What getaddrinfo takes: a name, an IPv4 or an IPv6 address (with its zone).
+Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:]([A-Za-z0-9.:%_-]*[A-Za-z0-9:])?$", max_length=253)]
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Port = Annotated[int, Field(ge=1024, le=65535)]
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from modules.spec.base import Strict
 
+
 # true: the bare flag; false: the flag left out; a list: its values behind one flag.
-FlagValue = bool | int | float | str | tuple[str, ...]
-Flags = dict[str, FlagValue]
+def _flag_value(value: Any) -> Any:
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(item, int | float | str) for item in value):
+        return value
+    raise ValueError("not a flag's value: write true, false, a number, a text or a list")
+
+
+FlagValue = Annotated[bool | int | float | str | tuple[str, ...], BeforeValidator(_flag_value)]
+FlagName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+Flags = dict[FlagName, FlagValue]
 
 
 class Container(Strict):
-    """How an engine's container runs. Limits that a host's kernel refuses (the lab's) can be left out by the fleet file."""
+    """How an engine's container runs. A fleet file can leave out limits that a host's kernel refuses (the lab's)."""
 
     ipc: Literal["host", "private"] = "host"
     shm_size: str | None = None
@@ -35,9 +45,10 @@ class Readiness(Strict):
 class Engine(Strict):
     """A program that serves.
 
-    `command`: argv in the container, where `{model}` stands for the model's path or name, `{port}`, `{listen}` and
-    `{served_as}` for the service's. `flags`: for every profile; `profiles`: name → flags on top. `caches`: name → path in
-    the container of a directory that outlives it.
+    `command`: argv in the container, where `{model}` stands for the path of the model's folder (or of its `file`),
+    `{port}`, `{listen}` and `{served_as}` for the service's. `flags`: for every profile; `profiles`: name → flags on
+    top. `caches`: name → path in the container of a directory that outlives it. `api_key_variable`: in which the engine
+    takes its API key; null: it takes none. `process`: regular expression over the host's process list that finds it.
     """
 
     recipe: str
@@ -49,6 +60,6 @@ class Engine(Strict):
     caches: dict[str, str] = {}
     readiness: Readiness
     api_key_variable: str | None = None
-    process: str  # regular expression over the host's process list that finds this engine
+    process: str
     source: str
     verified: str = "unverified on hardware"

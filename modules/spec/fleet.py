@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from modules.spec.base import HostName, Name, Port, Strict
+from modules.spec.base import Address, HostName, Name, Strict
 from modules.spec.secret import SecretReference
 from modules.spec.settings import HostSettings
 
@@ -22,7 +22,7 @@ class Ssh(Strict):
 class Host(Strict):
     """One host: where it is, and how its settings differ. `address` defaults to the host's name."""
 
-    address: str | None = None
+    address: Address | None = None
     ssh: dict[str, object] = {}
     groups: tuple[Name, ...] = ()
     settings: dict[str, object] = {}
@@ -47,6 +47,3 @@ class ResolvedHost(Strict):
     ssh: Ssh
     groups: tuple[Name, ...]
     settings: HostSettings
-
-
-__all__ = ["FleetFile", "Host", "Name", "Port", "ResolvedHost", "Ssh"]

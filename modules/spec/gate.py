@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from modules.spec.base import Strict
+from modules.spec.base import Strict, broken_rule
 
 
 class Threshold(Strict):
@@ -18,12 +18,20 @@ class Threshold(Strict):
     @model_validator(mode="after")
     def _bounded(self) -> Threshold:
         if all(bound is None for bound in (self.min, self.max, self.warn_min, self.warn_max)):
-            raise ValueError("a threshold needs at least one of min, max, warn_min, warn_max")
+            raise broken_rule("give at least one of min, max, warn_min, warn_max")
         return self
 
 
 class BenchyWorkload(Strict):
-    """A `llama-benchy` matrix. Prompt, generated and context sizes in tokens; `runs` measured after one warm-up."""
+    """A `llama-benchy` matrix. Prompt, generated and context sizes in tokens; `runs` measured after one warm-up.
+
+    Its metrics, all means over the runs: `tg<T>@pp<P>` decode and `pp<P>` prefill, in tokens/s summed over the
+    streams; `ttfr@pp<P>` time to the first answer in ms. A context depth other than 0 adds ` d<D>`; ` c<C>` (streams)
+    always ends the name: `tg128@pp2048 c1`, `pp2048 d4096 c1`. Where a prompt size is run with several generated
+    sizes, its prefill is the lowest of theirs and its time the highest.
+
+    `coherence`: the model must first answer a question of fact; false only for models that can not (the lab's).
+    """
 
     pp: tuple[int, ...] = Field(default=(2048,), min_length=1)
     tg: tuple[int, ...] = Field(default=(128,), min_length=1)
@@ -31,6 +39,18 @@ class BenchyWorkload(Strict):
     concurrency: tuple[int, ...] = Field(default=(1,), min_length=1)
     runs: int = Field(default=3, ge=2, le=50)
     time_limit_s: int = Field(default=1800, ge=10)
+    coherence: bool = True
+
+    def metrics(self) -> tuple[str, ...]:
+        """Name every metric that this workload produces."""
+        names: list[str] = []
+        for depth in self.depth:
+            for concurrency in self.concurrency:
+                cell = f"{f' d{depth}' if depth else ''} c{concurrency}"
+                for pp in self.pp:
+                    names += [f"pp{pp}{cell}", f"ttfr@pp{pp}{cell}"]
+                    names += [f"tg{tg}@pp{pp}{cell}" for tg in self.tg]
+        return tuple(names)
 
 
 class Gate(Strict):
@@ -42,3 +62,15 @@ class Gate(Strict):
     workload: BenchyWorkload = BenchyWorkload()
     thresholds: dict[str, Threshold] = Field(min_length=1)
     source: str | None = None
+
+    @model_validator(mode="after")
+    def _measured(self) -> Gate:
+        produced = self.workload.metrics()
+        for metric in self.thresholds:
+            if metric not in produced:
+                raise broken_rule(
+                    f"the workload does not measure {metric!r}; it measures {', '.join(produced)}",
+                    "thresholds",
+                    metric,
+                )
+        return self

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from modules.spec.architecture import Architecture
-from modules.spec.base import Commit, Digest, Strict
+from modules.spec.base import Commit, Digest, Strict, broken_rule
 
 
 class GitPin(Strict):
-    """A source tree at one commit. `dead`: why this commit can not be built; it is then refused."""
+    """A source tree at one commit."""
 
     repository: str
     commit: Commit
@@ -25,10 +25,11 @@ class DeadPin(Strict):
 class Recipe(Strict):
     """How to get an image.
 
-    Exactly one way: `reference` with `digest` (pulled), or `template` (a Dockerfile template in `roles/image/templates`,
-    built on the host). `base`: the base image; `digest`s are pinned where known. `pins`: name → git tree at a commit.
-    `packages`: name → exact version, installed in the image. `dead_pins`: refused, with the reason.
-    `architecture`: what the GPU code is compiled for; null for CPU images.
+    Exactly one way: `reference` (pulled; by `digest` where the catalog has it, else by the one that its tag resolved to
+    into the lock), or `template` (a Dockerfile template in `roles/image/templates`, built on the host). `base`: the
+    base image. `pins`: name → git tree at a commit. `packages`: name → exact version, installed in the image.
+    `dead_pins`: refused, with the reason. `architecture`: what the GPU code is compiled for; null for CPU images.
+    `size_gib`: of the image. `build_minutes`: from and to, as others reported on a Spark.
     """
 
     template: str | None = None
@@ -48,23 +49,32 @@ class Recipe(Strict):
     @model_validator(mode="after")
     def _one_way(self) -> Recipe:
         if (self.template is None) == (self.reference is None):
-            raise ValueError("a recipe is either built (template) or pulled (reference)")
+            raise broken_rule("a recipe is either built (template) or pulled (reference)")
         if self.template is not None and self.base is None:
-            raise ValueError("a built image needs its base")
+            raise broken_rule("a built image needs its base", "base")
+        if self.template is not None and self.digest is not None:
+            raise broken_rule("an image that is built has no digest beforehand", "digest")
         for name, pin in self.pins.items():
             for dead in self.dead_pins:
                 if pin.commit == dead.commit:
-                    raise ValueError(f"pins.{name}.commit {pin.commit}: {dead.reason}")
+                    raise broken_rule(f"{pin.commit} can not be built: {dead.reason}", "pins", name, "commit")
         return self
 
 
+class PinOverride(Strict):
+    """Another commit of a recipe's source tree, and of another repository if need be."""
+
+    repository: str | None = None
+    commit: Commit
+
+
 class ImageOverride(Strict):
-    """What a fleet file may change in a recipe."""
+    """What a fleet file may change in a recipe. `recipe`: another one than the engine's."""
 
     recipe: str | None = None
     base: str | None = None
     architecture: Architecture | None = None
-    pins: dict[str, GitPin] = {}
+    pins: dict[str, PinOverride] = {}
     packages: dict[str, str] = {}
     arguments: dict[str, str] = {}
     digest: Digest | None = None

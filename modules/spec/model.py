@@ -20,7 +20,8 @@ class Model(Strict):
 
     `repository`: `owner/name`. `revision`: commit (preferred), tag or branch; the lock pins it. `include`/`exclude`:
     glob patterns of files. `size_gib`: of the files that are fetched, approximate, for the disk check before the hub is
-    asked. `encodings`: names in the catalog's encodings. `served_as`: the name in the API.
+    asked. `encodings`: names in the catalog's encodings. `served_as`: the name in the API. `file`: for engines that are
+    given one file of the snapshot and not its folder, that file.
     """
 
     repository: str = Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")
@@ -30,6 +31,7 @@ class Model(Strict):
     size_gib: float = Field(gt=0)
     encodings: tuple[str, ...] = ()
     served_as: str
+    file: str | None = None
     token: str | None = None  # name of a secret of the fleet file
     source: str
     verified: str = "unverified on hardware"

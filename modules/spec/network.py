@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from modules.spec.base import Strict, Url
+from modules.spec.base import Strict, Url, broken_rule
 
 
 class AptRepository(Strict):
     """A signed apt repository.
 
     `key_url`: the OpenPGP key, armoured or binary. `fingerprint`: 40 hex digits; a key with another one is refused.
+    `fingerprint_file`: a file on the controller that holds the fingerprint, relative to the fleet file. Exactly one of
+    the two is given; a loaded fleet has `fingerprint` only.
     """
 
     uri: Url
     suite: str = "/"
     components: tuple[str, ...] = ()
     key_url: Url
-    fingerprint: str = Field(pattern=r"^[0-9A-F]{40}$")
+    fingerprint: str | None = Field(default=None, pattern=r"^[0-9A-F]{40}$")
+    fingerprint_file: str | None = None
+
+    @model_validator(mode="after")
+    def _one_fingerprint(self) -> AptRepository:
+        if (self.fingerprint is None) == (self.fingerprint_file is None):
+            raise broken_rule("give exactly one of fingerprint, fingerprint_file")
+        return self
 
 
 class Proxy(Strict):

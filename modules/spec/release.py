@@ -8,8 +8,10 @@ from modules.spec.base import Strict
 
 
 class Release(Strict):
-    """`image`: content-addressed tag or digest. `commit`: the model's. `unit`: text of the systemd unit. `environment`: without
-    secrets; `secrets`: names only, with a fingerprint of each value (first 12 hex digits of its sha256).
+    """Everything that decides how a service serves.
+
+    `image`: content-addressed tag or digest. `commit`: the model's. `unit`: text of the systemd unit. `environment`:
+    without secrets; `secrets`: names only, with a fingerprint of each value (first 12 hex digits of its sha256).
     """
 
     service: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from modules.spec.base import Strict
+from modules.spec.base import Strict, VariableName, broken_rule
 
 
 class SecretReference(Strict):
@@ -14,13 +14,13 @@ class SecretReference(Strict):
     output, stripped, is the secret.
     """
 
-    env: str | None = None
+    env: VariableName | None = None
     file: str | None = None
-    command: tuple[str, ...] | None = None
+    command: tuple[str, ...] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _exactly_one(self) -> SecretReference:
         given = [name for name in ("env", "file", "command") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of env, file, command (got {', '.join(given) or 'none'})")
+            raise broken_rule(f"give exactly one of env, file, command (got {', '.join(given) or 'none'})")
         return self

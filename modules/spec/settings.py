@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from typing import Annotated
+
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from modules.spec.architecture import Architecture
-from modules.spec.base import AbsolutePath, Name, Port, Strict
+from modules.spec.base import (
+    NAMED,
+    WRITTEN_OUT,
+    AbsolutePath,
+    Name,
+    Port,
+    Strict,
+    VariableName,
+    broken_rule,
+    named_or_written_out,
+)
 from modules.spec.engine import Container, Flags
 from modules.spec.gate import Gate
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
 from modules.spec.network import Network
 
+ModelChoice = Annotated[
+    Annotated[str, Tag(NAMED)] | Annotated[Model, Tag(WRITTEN_OUT)], Discriminator(named_or_written_out)
+]
+GateChoice = Annotated[
+    Annotated[str, Tag(NAMED)] | Annotated[Gate, Tag(WRITTEN_OUT)], Discriminator(named_or_written_out)
+]
+
 
 class Hardware(Strict):
-    """What preflight expects. `simulated`: a lab host; allowed only with hosts on loopback, and shown wherever it matters."""
+    """What preflight expects. `simulated`: a lab host; only hosts on loopback can be, and reports say so."""
 
     simulated: bool = False
     gpu: str = "NVIDIA GB10"
@@ -34,7 +53,7 @@ class Cuda(Strict):
 
 
 class Runtime(Strict):
-    """Docker and the NVIDIA container toolkit. Log rotation as `max-size` and `max-file` of docker's json-file driver."""
+    """Docker and the NVIDIA container toolkit. `log_*`: `max-size` and `max-file` of docker's json-file driver."""
 
     container_toolkit_version: str = "*"
     log_max_size: str = Field(default="100m", pattern=r"^\d+[kmg]$")
@@ -56,16 +75,16 @@ class Service(Strict):
     """
 
     engine: str
-    model: str | Model
+    model: ModelChoice
     profile: str = "latency"
     image: ImageOverride = ImageOverride()
     port: Port = 8000
     listen: str = "127.0.0.1"
     api_key: str | None = None
     flags: Flags = {}
-    environment: dict[str, str] = {}
+    environment: dict[VariableName, str] = {}
     container: Container | None = None
-    gate: str | Gate | None = None
+    gate: GateChoice | None = None
 
 
 class HostSettings(Strict):
@@ -84,6 +103,7 @@ class HostSettings(Strict):
         by_port: dict[int, str] = {}
         for name, service in services.items():
             if service.port in by_port:
-                raise ValueError(f"services {by_port[service.port]} and {name} both want port {service.port}")
+                message = f"services {by_port[service.port]} and {name} both want port {service.port}: change one"
+                raise broken_rule(message, name, "port")
             by_port[service.port] = name
         return services

@@ -1,0 +1,57 @@
+"""What ships with the project: engines, models, images, encodings, gates, repositories, failure signatures."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import model_validator
+
+from modules.spec.base import Name, Strict, broken_rule
+from modules.spec.baseline import Baseline
+from modules.spec.engine import Engine
+from modules.spec.gate import Gate
+from modules.spec.image import Recipe
+from modules.spec.model import Encoding, Model
+from modules.spec.network import AptRepository
+from modules.spec.signature import Signature
+
+
+class Catalog(Strict):
+    """All entries by name. `encodings` by file name."""
+
+    engines: dict[Name, Engine]
+    models: dict[Name, Model]
+    images: dict[Name, Recipe]
+    encodings: dict[str, Encoding]
+    gates: dict[Name, Gate]
+    baselines: dict[Name, Baseline]
+    repositories: dict[Name, AptRepository]
+    signatures: dict[Name, Signature]
+
+    @model_validator(mode="after")
+    def _refers_to_what_is_there(self) -> Catalog:
+        for name, engine in self.engines.items():
+            if engine.recipe not in self.images:
+                raise broken_rule(f"no image {engine.recipe!r}", "engines", name, "recipe")
+        for name, model in self.models.items():
+            for encoding in model.encodings:
+                if encoding not in self.encodings:
+                    raise broken_rule(f"no encoding {encoding!r}", "models", name, "encodings")
+        return self
+
+    @model_validator(mode="after")
+    def _expressions_compile(self) -> Catalog:
+        for name, signature in self.signatures.items():
+            for pattern in signature.patterns:
+                _compiles(pattern, "signatures", name, "patterns")
+        for name, engine in self.engines.items():
+            for pattern in (engine.process, *engine.readiness.wanted_log, *engine.readiness.refused_log):
+                _compiles(pattern, "engines", name)
+        return self
+
+
+def _compiles(pattern: str, *key: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise broken_rule(f"{pattern!r} is no regular expression: {error}", *key) from None

@@ -1,0 +1,44 @@
+"""Put together what a service runs from the catalog's entries and the fleet file's changes to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from modules.spec.engine import Engine, FlagValue
+from modules.spec.image import ImageOverride, Recipe
+from modules.spec.settings import Service
+
+
+def composed_recipe(recipe: Recipe, override: ImageOverride) -> Recipe:
+    """Lay a fleet file's changes over a recipe.
+
+    Raises `ValidationError`: the outcome is no recipe that can be built or pulled.
+    """
+    fields: dict[str, Any] = recipe.model_dump()
+    for name in ("base", "architecture", "digest"):
+        value = getattr(override, name)
+        if value is not None:
+            fields[name] = value
+    for name, pin in override.pins.items():
+        fields["pins"][name] = {**fields["pins"].get(name, {}), **pin.model_dump(exclude_none=True)}
+    fields["packages"] |= override.packages
+    fields["arguments"] |= override.arguments
+    return Recipe.model_validate(fields)
+
+
+def recipe_faults(recipe: Recipe, override: ImageOverride) -> list[tuple[tuple[str, ...], str]]:
+    """Tell what a fleet file's changes break in a recipe: key and what is wrong."""
+    try:
+        composed_recipe(recipe, override)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        return [((*map(str, d["loc"]), *d.get("ctx", {}).get("key", ())), d["msg"]) for d in details]
+    return []
+
+
+def composed_flags(engine: Engine, service: Service) -> dict[str, FlagValue]:
+    """Merge the flags of the engine, its profile and the service; false takes a flag away."""
+    flags = {**engine.flags, **engine.profiles[service.profile], **service.flags}
+    return {name: value for name, value in flags.items() if value is not False}

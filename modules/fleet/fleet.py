@@ -1,0 +1,42 @@
+"""A fleet file, read and found right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from modules.fleet.problem import FleetError, Origin, Problem
+from modules.fleet.secret import SecretMissingError, fetch
+from modules.spec.fleet import ResolvedHost
+from modules.spec.secret import SecretReference
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The hosts of one fleet file, each with its settings. `lines`: where each secret is declared."""
+
+    name: str
+    path: Path
+    hosts: dict[str, ResolvedHost]
+    secrets: dict[str, SecretReference] = field(default_factory=dict)
+    lines: dict[str, Origin] = field(default_factory=dict, repr=False)
+    _values: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def secret(self, name: str) -> str:
+        """Give a secret's value, fetched on the controller at most once.
+
+        Raises `FleetError`: the fleet file does not declare it, or it is not where the file says.
+        """
+        if name not in self._values:
+            self._values[name] = self._fetched(name)
+        return self._values[name]
+
+    def _fetched(self, name: str) -> str:
+        origin = self.lines.get(name, Origin(1, ("secrets", name)))
+        if name not in self.secrets:
+            raise FleetError(self.path, [Problem(origin, "no such secret", "declare it under secrets:")])
+        try:
+            return fetch(self.secrets[name], self.path.parent)
+        except SecretMissingError as missing:
+            problem = Problem(origin, f"secret {name} is missing: {missing.looked}", missing.todo)
+            raise FleetError(self.path, [problem]) from None

@@ -1,0 +1,73 @@
+"""The layers of a fleet file: defaults, then groups in the host's order, then the host."""
+
+from __future__ import annotations
+
+from modules.fleet.problem import Problem
+from modules.fleet.suggest import advice
+from modules.fleet.tree import Tree, overlay
+from modules.fleet.validate import layer_problems
+from modules.spec.settings import HostSettings
+
+
+class Layers:
+    """Lays one file's layers over each other. Parts with a wrong shape, told elsewhere, are passed over."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._groups = _mapping(tree, "groups")
+        self._hosts = _mapping(tree, "hosts")
+
+    def problems(self) -> list[Problem]:
+        """Tell what is wrong with each layer by itself, used or not, and with the names of groups."""
+        layers = [_mapping(self._tree, "defaults"), *_mappings(self._groups)]
+        layers += [_mapping(host, "settings") for host in _mappings(self._hosts)]
+        found = [problem for layer in layers for problem in layer_problems(HostSettings, layer)]
+        return found + self._unknown_groups()
+
+    def groups(self, host: str) -> tuple[str, ...]:
+        """Name the host's groups that there are, in its order."""
+        return tuple(name for name, tree in self._named(host) if tree is not None)
+
+    def address(self, host: str) -> str:
+        """Give where the host is: its address, or else its name."""
+        address = self._host(host).child("address")
+        return host if address is None or address.is_null else str(address.scalar)
+
+    def ssh(self, host: str) -> Tree:
+        """Give how the host is reached."""
+        return overlay(_mapping(self._tree, "ssh"), _mapping(self._host(host), "ssh"))
+
+    def settings(self, host: str) -> Tree:
+        """Give the host's settings."""
+        merged = overlay(Tree(self._host(host).origin.under("settings"), keys={}), _mapping(self._tree, "defaults"))
+        for _, group in self._named(host):
+            if group is not None:
+                merged = overlay(merged, group)
+        return overlay(merged, _mapping(self._host(host), "settings"))
+
+    def _host(self, name: str) -> Tree:
+        host = (self._hosts.keys or {})[name]
+        return host if host.keys is not None else Tree(host.origin, keys={})
+
+    def _named(self, host: str) -> list[tuple[str, Tree | None]]:
+        listed = self._host(host).child("groups")
+        names = [item.scalar for item in (listed.items or ())] if listed is not None else []
+        return [(name, self._groups.child(name)) for name in names if isinstance(name, str)]
+
+    def _unknown_groups(self) -> list[Problem]:
+        known = self._groups.keys or {}
+        return [
+            Problem(item.origin, f"unknown group {item.scalar!r}", advice(item.scalar, known, "groups"))
+            for host in _mappings(self._hosts)
+            for item in ((host.child("groups") or host).items or ())
+            if isinstance(item.scalar, str) and item.scalar not in known
+        ]
+
+
+def _mapping(tree: Tree, key: str) -> Tree:
+    child = tree.child(key)
+    return child if child is not None and child.keys is not None else Tree(tree.origin.under(key), keys={})
+
+
+def _mappings(tree: Tree) -> list[Tree]:
+    return [child for child in (tree.keys or {}).values() if child.keys is not None]

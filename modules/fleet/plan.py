@@ -1,0 +1,90 @@
+"""What a role needs to know of one host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from modules.catalog import Catalog, load_catalog
+from modules.fleet.compose import composed_flags, composed_recipe
+from modules.fleet.loader import load_fleet
+from modules.spec.engine import Engine, FlagValue
+from modules.spec.fleet import ResolvedHost
+from modules.spec.gate import Gate
+from modules.spec.image import Recipe
+from modules.spec.model import Encoding, Model
+from modules.spec.settings import HostSettings, Service
+
+
+class NamedHost(Protocol):
+    """The part of pyinfra's host that is needed here."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ServicePlan:
+    """A service with everything that the catalog says of it. `flags`: engine's, profile's and service's, merged.
+
+    `recipe`: with the fleet file's changes. `encodings`: file name → entry.
+    """
+
+    name: str
+    service: Service
+    engine: Engine
+    model: Model
+    recipe: Recipe
+    flags: dict[str, FlagValue]
+    gate: Gate | None
+    encodings: dict[str, Encoding]
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """A host with its settings and services. `ca_bundle_path`: on the controller."""
+
+    name: str
+    settings: HostSettings
+    services: tuple[ServicePlan, ...]
+
+    @property
+    def ca_bundle_path(self) -> Path | None:
+        """Extra certificate authorities of the site, in PEM form."""
+        bundle = self.settings.network.ca_bundle
+        return None if bundle is None else Path(bundle)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether this is a lab host."""
+        return self.settings.hardware.simulated
+
+
+def plan_of(host: NamedHost) -> HostPlan:
+    """Give the plan of a pyinfra host, by its name in the process's fleet.
+
+    Raises `KeyError`: the fleet has no such host: the inventory was not inventory.py.
+    """
+    return host_plan(load_fleet().hosts[host.name], load_catalog())
+
+
+def host_plan(host: ResolvedHost, catalog: Catalog) -> HostPlan:
+    """Give the plan of a host of a loaded fleet."""
+    services = tuple(_service_plan(name, service, catalog) for name, service in host.settings.services.items())
+    return HostPlan(name=host.name, settings=host.settings, services=services)
+
+
+def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
+    engine = catalog.engines[service.engine]
+    model = catalog.models[service.model] if isinstance(service.model, str) else service.model
+    gate = catalog.gates[service.gate] if isinstance(service.gate, str) else service.gate
+    return ServicePlan(
+        name=name,
+        service=service,
+        engine=engine,
+        model=model,
+        recipe=composed_recipe(catalog.images[service.image.recipe or engine.recipe], service.image),
+        flags=composed_flags(engine, service),
+        gate=gate,
+        encodings={file: catalog.encodings[file] for file in model.encodings},
+    )

@@ -1,0 +1,75 @@
+"""Turn what settings say of the controller's files into what is in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from modules.fleet.files import from_folder
+from modules.fleet.problem import Key, Problem
+from modules.fleet.tree import Tree, find
+from modules.spec.fleet import Ssh
+from modules.spec.network import AptRepository
+from modules.spec.settings import HostSettings
+
+_FINGERPRINT = re.compile(r"[0-9A-F]{40}")
+
+
+class Resolver:
+    """Reads the files that one host's layers name. `problems`: what is wrong with them."""
+
+    def __init__(self, folder: Path, simulated: bool) -> None:
+        self._folder = folder
+        self._todo = f"{'start the lab (make lab-up)' if simulated else 'create it'}, or correct the path"
+        self.problems: list[Problem] = []
+
+    def ssh(self, ssh: Ssh, tree: Tree) -> Ssh:
+        """Make the paths absolute."""
+        paths: dict[str, Any] = {}
+        for key in ("key", "known_hosts", "config"):
+            written = getattr(ssh, key)
+            if written is not None:
+                paths[key] = str(self._file(written, tree, (key,)))
+        return ssh.model_copy(update=paths)
+
+    def settings(self, settings: HostSettings, tree: Tree) -> HostSettings:
+        """Make the paths absolute, and read the fingerprints of signing keys."""
+        network = settings.network
+        changes: dict[str, Any] = {}
+        if network.ca_bundle is not None:
+            changes["ca_bundle"] = str(self._ca_bundle(network.ca_bundle, tree))
+        sources = {
+            name: self._repository(repository, tree, ("network", "apt", name))
+            for name in ("cuda", "container_toolkit")
+            if (repository := getattr(network.apt, name)) is not None
+        }
+        changes["apt"] = network.apt.model_copy(update=sources)
+        return settings.model_copy(update={"network": network.model_copy(update=changes)})
+
+    def _ca_bundle(self, written: str, tree: Tree) -> Path:
+        key = ("network", "ca_bundle")
+        path = self._file(written, tree, key)
+        if path.is_file() and b"-----BEGIN CERTIFICATE-----" not in path.read_bytes():
+            self._wrong(tree, key, f"{written} holds no certificate in PEM form", "name a file of PEM certificates")
+        return path
+
+    def _repository(self, repository: AptRepository, tree: Tree, key: Key) -> AptRepository:
+        written = repository.fingerprint_file
+        if written is None:
+            return repository
+        path = self._file(written, tree, (*key, "fingerprint_file"))
+        fingerprint = path.read_text(encoding="ascii", errors="replace").strip() if path.is_file() else None
+        if fingerprint is not None and not _FINGERPRINT.fullmatch(fingerprint):
+            where = (*key, "fingerprint_file")
+            self._wrong(tree, where, f"{written} holds no fingerprint", "it must hold 40 hex digits in upper case")
+        return repository.model_copy(update={"fingerprint": fingerprint, "fingerprint_file": None})
+
+    def _file(self, written: str, tree: Tree, key: Key) -> Path:
+        path = from_folder(written, self._folder)
+        if not path.is_file():
+            self._wrong(tree, key, f"no such file: {path}", self._todo)
+        return path
+
+    def _wrong(self, tree: Tree, key: Key, what: str, todo: str) -> None:
+        self.problems.append(Problem(find(tree, key).origin, what, todo))

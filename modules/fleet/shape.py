@@ -1,0 +1,53 @@
+"""The outer shape of a fleet file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modules.fleet.problem import Origin, Problem
+from modules.fleet.tree import Tree
+from modules.fleet.validate import validated
+from modules.spec.fleet import FleetFile
+
+# pyinfra gives every host to the first, and names the second after inventory.py.
+_RESERVED_GROUPS = ("all", "inventory")
+
+
+def opened(tree: Tree) -> Tree:
+    """Read `spark-1:` with nothing behind it as an empty mapping: a host or a group that has nothing of its own."""
+    keys = dict(tree.keys or {})
+    for name in ("defaults", "groups", "hosts", "secrets"):
+        if name in keys:
+            keys[name] = _empty_mapping(keys[name])
+    for name in ("groups", "hosts"):
+        inner = keys.get(name)
+        if inner is not None and inner.keys is not None:
+            keys[name] = replace(inner, keys={key: _empty_mapping(child) for key, child in inner.keys.items()})
+    return replace(tree, keys=keys)
+
+
+def _empty_mapping(tree: Tree) -> Tree:
+    return Tree(tree.origin, keys={}) if tree.is_null else tree
+
+
+def shape_problems(tree: Tree) -> list[Problem]:
+    """Tell what is wrong with the file apart from the settings in its layers."""
+    hosts = tree.child("hosts")
+    if hosts is None or hosts.keys == {}:
+        origin = hosts.origin if hosts is not None else Origin(tree.origin.line, ("hosts",))
+        empty = [Problem(origin, "the fleet is empty", "add a host: hosts: {spark-1: {address: 10.0.0.11}}")]
+    else:
+        empty = []
+    outcome = validated(FleetFile, tree)
+    wrong = outcome if isinstance(outcome, list) else []
+    return empty + [p for p in wrong if not (empty and p.origin.key == ("hosts",))] + _reserved(tree)
+
+
+def _reserved(tree: Tree) -> list[Problem]:
+    groups = tree.child("groups")
+    names = {} if groups is None or groups.keys is None else groups.keys
+    return [
+        Problem(group.origin, f"the name {name} is taken: pyinfra gives it to every host", "choose another name")
+        for name, group in names.items()
+        if name in _RESERVED_GROUPS
+    ]
