@@ -1,0 +1,47 @@
+"""What this host's CUDA compiler can do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyinfra.api import QuoteString, StringCommand
+from typing_extensions import override
+
+from modules.facts.base import HostFact
+from modules.facts.hostside import HOME
+
+PROBE = f"{HOME}/compile_probe.py"
+
+
+@dataclass(frozen=True)
+class ProbedFeature:
+    """`wanted`: whether builds for a GB10 need it. `reason`: why it does not compile, None where it does."""
+
+    wanted: bool
+    reason: str | None
+
+
+class CompileProbe(HostFact[Mapping[str, ProbedFeature]]):
+    """The kept answer of the compile probe: feature → what came of it. Empty where this compiler was not probed yet.
+
+    + architecture: for example 12.1f
+    """
+
+    @override
+    def command(self, architecture: str) -> StringCommand:
+        return StringCommand(
+            *("if test -e", PROBE, "; then python3", PROBE, "--recall --architecture", QuoteString(architecture)),
+            "; else echo null; fi",
+        )
+
+    @override
+    def parse(self, lines: list[str]) -> Mapping[str, ProbedFeature]:
+        answer = json.loads(lines[0])
+        if answer is None:
+            return {}
+        return {
+            name: ProbedFeature(wanted=feature["wanted"], reason=feature["reason"])
+            for name, feature in answer["features"].items()
+        }

@@ -1,0 +1,57 @@
+"""The CUDA toolkit's settings on a host, and the proof that its compiler has native FP4."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+from pyinfra import host
+from pyinfra.api import QuoteString, StringCommand, operation
+
+from modules.facts.cuda import PROBE, CompileProbe, ProbedFeature
+from modules.facts.files import FileStates
+from modules.operations.managed_files import ManagedFile, is_settled, settle
+from modules.operations.require import unreadable
+
+CUDA_HOME = "/usr/local/cuda"
+PROFILE = ManagedFile(
+    "/etc/profile.d/tinderbox-cuda.sh",
+    "# CUDA for login shells. Triton's own ptxas does not know every architecture that this one does.\n"
+    f'case ":$PATH:" in *:{CUDA_HOME}/bin:*) ;; *) PATH={CUDA_HOME}/bin:$PATH ;; esac\n'
+    f"TRITON_PTXAS_PATH={CUDA_HOME}/bin/ptxas\n"
+    "export PATH TRITON_PTXAS_PATH\n",
+)
+
+
+def has_passed(answer: Mapping[str, ProbedFeature]) -> bool:
+    """Whether every wanted feature was seen to compile."""
+    wanted = [feature for feature in answer.values() if feature.wanted]
+    return bool(wanted) and all(feature.reason is None for feature in wanted)
+
+
+@operation()
+def profile_settled() -> Generator[StringCommand, None, None]:
+    """Give login shells the toolkit."""
+    found = host.get_fact(FileStates, paths=[PROFILE.path])
+    if found is None:
+        yield from unreadable(PROFILE.path)
+    elif is_settled(PROFILE, found[PROFILE.path]):
+        host.noop(f"{PROFILE.path} is in place")
+    else:
+        yield from settle([PROFILE])
+
+
+@operation()
+def compile_probe_passed(architecture: str) -> Generator[StringCommand, None, None]:
+    """Fail this host unless its nvcc compiles every native FP4 feature for the architecture.
+
+    The answer is kept on the host for as long as the compiler stays the same.
+
+    + architecture: for example 12.1f
+    """
+    answer = host.get_fact(CompileProbe, architecture=architecture)
+    if answer is None:
+        yield from unreadable("the compile probe's answer")
+    elif has_passed(answer):
+        host.noop(f"nvcc has every wanted FP4 feature for {architecture}")
+    else:
+        yield StringCommand("python3", PROBE, "--architecture", QuoteString(architecture))
