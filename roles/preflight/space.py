@@ -1,0 +1,83 @@
+"""Judgement of disk space: what is still to come must fit, with the reserve left over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from modules.facts.machine import MachineState, StoredImage
+from modules.fleet import HostPlan, ServicePlan
+from modules.release.layout import model_directory
+from roles.preflight.finding import Finding, Severity
+
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that is still to come, in GiB, and the path whose file system it goes to."""
+
+    what: str
+    gib: float
+    path: str
+
+
+def model_key(service: ServicePlan) -> str:
+    """What a model's presence is asked by: two services may want two revisions of one model."""
+    return f"{service.model.repository}@{service.model.revision}"
+
+
+def models_asked(plan: HostPlan) -> dict[str, tuple[str, str]]:
+    """Key → directory in the weights' home and revision, for the `Machine` fact."""
+    home = plan.settings.weights.home
+    return {
+        model_key(service): (model_directory(home, service.model.repository), service.model.revision)
+        for service in plan.services
+    }
+
+
+def judge_space(state: MachineState, plan: HostPlan) -> Iterator[Finding]:
+    """One finding for every file system that is too small; what is on the host already needs no space again."""
+    needs = [*_weights(state, plan), *_images(state, plan)]
+    reserve = plan.settings.hardware.reserve_disk_gib
+    for mount, free, device in sorted({(disk.mount, disk.free, disk.device) for disk in state.disks.values()}):
+        here = [need for need in needs if state.disks[need.path].device == device]
+        wanted = sum(need.gib for need in here) + reserve
+        # The reserve alone is no reason to stop a host that already has everything.
+        if not here or free / _GIB >= wanted:
+            continue
+        parts = " + ".join([f"{need.gib:.1f} for {need.what}" for need in here] + [f"{reserve:.1f} in reserve"])
+        yield Finding(
+            Severity.BLOCKED,
+            f"disk space on {mount}",
+            f"{free / _GIB:.1f} GiB free",
+            f"{wanted:.1f} GiB ({parts})",
+            f"make {wanted - free / _GIB:.1f} GiB free (`docker system df`, `hf cache ls` and "
+            f"`sudo du -xh {mount} | sort -h` show what takes it), or put settings.weights.home on another disk",
+        )
+
+
+def _weights(state: MachineState, plan: HostPlan) -> Iterator[Need]:
+    wanted = {model_key(service): service.model for service in plan.services}
+    for key, model in wanted.items():
+        stored = state.models[key]
+        missing = model.size_gib - (stored.snapshot + stored.pieces) / _GIB
+        # size_gib is approximate: a snapshot that is all but there is there, and hashes will tell.
+        if missing > model.size_gib * 0.02:
+            yield Need(f"the weights of {model.repository}", missing, plan.settings.weights.home)
+
+
+def _images(state: MachineState, plan: HostPlan) -> Iterator[Need]:
+    sizes: dict[str, float] = {}
+    for service in plan.services:
+        name = service.service.image.recipe or service.engine.recipe
+        if not any(_is_of(image, name, service) for image in state.images):
+            sizes[name] = service.recipe.size_gib
+    for name, gib in sizes.items():
+        yield Need(f"image {name}", gib, state.docker_root)
+
+
+def _is_of(image: StoredImage, name: str, service: ServicePlan) -> bool:
+    if service.recipe.reference is not None:
+        return service.recipe.digest is not None and image.digest == service.recipe.digest
+    return image.repository == f"tinderbox/{name}"

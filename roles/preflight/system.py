@@ -1,0 +1,107 @@
+"""Judgement of what is not the GPU: architecture, operating system, kernel, Python, sudo, memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from modules.facts.machine import MachineState
+from modules.spec.settings import Hardware
+from roles.preflight.finding import Finding, Severity
+
+_PYTHON = (3, 10)
+_UBUNTU = "24.04"
+# Panics: https://forums.developer.nvidia.com/t/366026
+_PANICS = re.compile(r"6\.17\.0-1008(\D|$)")
+# Kexec handover takes the memory that RDMA registers: ibv_reg_mr fails, CmaFree exceeds CmaTotal.
+_HANDOVER = re.compile(r"7\.0\.0-\d+")
+
+
+def judge_system(state: MachineState, hardware: Hardware) -> Iterator[Finding]:
+    """Findings on the system; lab hosts may be of another architecture and distribution."""
+    yield from _sudo(state)
+    yield from _python(state)
+    if not hardware.simulated:
+        yield from _architecture(state)
+        yield from _distribution(state)
+        yield from _kernel(state)
+    elif state.os.id not in {"ubuntu", "debian"}:
+        yield _blocked("operating system", state.os.name, "Debian or Ubuntu", "make the lab's hosts by `make lab-up`")
+    yield from _memory(state, hardware)
+    if state.reboot_required:
+        yield Finding(Severity.NOTE, "reboot", "an installed update waits for a restart of this host")
+    for oddity in state.oddities:
+        yield Finding(Severity.NOTE, "not understood", oddity)
+
+
+def _blocked(subject: str, measured: str, wanted: str, remedy: str) -> Finding:
+    return Finding(Severity.BLOCKED, subject, measured, wanted, remedy)
+
+
+def _sudo(state: MachineState) -> Iterator[Finding]:
+    if not state.root:
+        yield _blocked(
+            "sudo",
+            f"user {state.user} can not use sudo without a password",
+            "sudo that asks nothing",
+            f"as an administrator of the host: echo '{state.user} ALL=(ALL) NOPASSWD: ALL' | sudo tee "
+            f"/etc/sudoers.d/{state.user}",
+        )
+
+
+def _python(state: MachineState) -> Iterator[Finding]:
+    if tuple(int(part) for part in re.findall(r"\d+", state.python)[:2]) < _PYTHON:
+        yield _blocked("python3", state.python, "3.10 or newer", "install Ubuntu 24.04's python3 on the host")
+
+
+def _architecture(state: MachineState) -> Iterator[Finding]:
+    if state.architecture != "aarch64":
+        yield _blocked(
+            "architecture",
+            state.architecture,
+            "aarch64: a DGX Spark",
+            "take the host out of the fleet file, or check its address there",
+        )
+
+
+def _distribution(state: MachineState) -> Iterator[Finding]:
+    current = state.dgx.version if state.dgx is not None else None
+    if current is not None and current.startswith("7."):
+        return
+    if state.os.id == "ubuntu" and state.os.version == _UBUNTU:
+        return
+    found = state.os.name if current is None else f"{state.os.name}, DGX OS {current}"
+    yield _blocked(
+        "operating system",
+        found,
+        f"DGX OS 7 or Ubuntu {_UBUNTU}",
+        "bring it to DGX OS 7 with the DGX dashboard, or by the recovery image",
+    )
+
+
+def _kernel(state: MachineState) -> Iterator[Finding]:
+    if _PANICS.match(state.kernel):
+        yield _blocked(
+            "kernel",
+            f"{state.kernel}, which is known to panic on GB10",
+            "another one, 6.17.0-1029 or newer",
+            "update the host (`sudo apt-get update && sudo apt-get dist-upgrade`) and restart it",
+        )
+    if _HANDOVER.match(state.kernel) and "kho=off" not in state.kernel_arguments:
+        yield _blocked(
+            "kernel",
+            f"{state.kernel} without kho=off: its kexec handover keeps memory that RDMA then can not register",
+            "kho=off on the kernel's command line",
+            "add kho=off to GRUB_CMDLINE_LINUX in /etc/default/grub, run `sudo update-grub` and restart the host",
+        )
+
+
+def _memory(state: MachineState, hardware: Hardware) -> Iterator[Finding]:
+    total = state.memory.total / 2**30
+    if total < hardware.memory_gib:
+        yield _blocked(
+            "memory",
+            f"{total:.1f} GiB",
+            f"at least {hardware.memory_gib:.1f} GiB (settings.hardware.memory_gib)",
+            "a DGX Spark shows 119 to 121 GiB; less means other hardware or memory that the firmware has set aside",
+        )
