@@ -21,12 +21,12 @@ def pyinfra_groups() -> Groups:
 
 
 def groups_of(fleet: Fleet) -> Groups:
-    """Give each group's hosts under its name with underscores, and under `all` every host with its connection."""
+    """Give each group's hosts under its own name, and under `all` every host with its connection."""
     groups: Groups = {"all": [(host.name, connection(host)) for host in fleet.hosts.values()]}
     members: dict[str, list[str]] = {}
     for host in fleet.hosts.values():
         for group in host.groups:
-            members.setdefault(group.replace("-", "_"), []).append(host.name)
+            members.setdefault(group, []).append(host.name)
     return groups | members
 
 

@@ -2,7 +2,7 @@
 
 from modules.fleet.fleet import Fleet
 from modules.fleet.loader import load_fleet
-from modules.fleet.plan import HostPlan, ServicePlan, plan_of
+from modules.fleet.plan import HostPlan, ServicePlan, plan_for, plan_of
 from modules.fleet.problem import FleetError
 
-__all__ = ["Fleet", "FleetError", "HostPlan", "ServicePlan", "load_fleet", "plan_of"]
+__all__ = ["Fleet", "FleetError", "HostPlan", "ServicePlan", "load_fleet", "plan_for", "plan_of"]

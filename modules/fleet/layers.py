@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modules.fleet.problem import Problem
 from modules.fleet.suggest import advice
-from modules.fleet.tree import Tree, overlay
+from modules.fleet.tree import Tree, overlay, without_nulls
 from modules.fleet.validate import layer_problems
 from modules.spec.settings import HostSettings
 
@@ -21,7 +21,7 @@ class Layers:
         """Tell what is wrong with each layer by itself, used or not, and with the names of groups."""
         layers = [_mapping(self._tree, "defaults"), *_mappings(self._groups)]
         layers += [_mapping(host, "settings") for host in _mappings(self._hosts)]
-        found = [problem for layer in layers for problem in layer_problems(HostSettings, layer)]
+        found = [problem for layer in layers for problem in layer_problems(HostSettings, without_nulls(layer))]
         return found + self._unknown_groups()
 
     def groups(self, host: str) -> tuple[str, ...]:

@@ -61,11 +61,16 @@ class HostPlan:
 
 
 def plan_of(host: NamedHost) -> HostPlan:
-    """Give the plan of a pyinfra host, by its name in the process's fleet.
+    """Give the plan of a pyinfra host, found by its name in the process's fleet."""
+    return plan_for(host.name)
 
-    Raises `KeyError`: the fleet has no such host: the inventory was not inventory.py.
+
+def plan_for(name: str) -> HostPlan:
+    """Give the plan of the host of that name in the process's fleet.
+
+    Raises `KeyError`: there is none, so the inventory was not inventory.py.
     """
-    return host_plan(load_fleet().hosts[host.name], load_catalog())
+    return host_plan(load_fleet().hosts[name], load_catalog())
 
 
 def host_plan(host: ResolvedHost, catalog: Catalog) -> HostPlan:

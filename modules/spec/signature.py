@@ -8,7 +8,7 @@ from pydantic import Field
 
 from modules.spec.base import Strict
 
-LogSource = Literal["engine", "build", "kernel", "fetch", "telemetry"]
+LogSource = Literal["engine", "build", "kernel", "fetch"]
 
 
 class Signature(Strict):

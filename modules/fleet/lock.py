@@ -1,0 +1,94 @@
+"""Read and write a fleet's lock, `<fleet file>.lock.yaml` beside the fleet file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from modules.fleet.problem import FleetError
+from modules.fleet.source import read_tree
+from modules.fleet.validate import validated
+from modules.spec.lock import Lock
+
+_HEADER = """\
+# What the fleet's loose wishes resolved to: a model's revision to a commit, an image's tag to a digest.
+# Written by Tinderbox and meant to be committed, so that every run and every operator get the same.
+# Take an entry out to have it resolved anew.
+"""
+
+
+def lock_path(fleet: Path) -> Path:
+    """Give the lock's place: `inventory/lab.yaml` has `inventory/lab.lock.yaml`."""
+    return fleet.with_suffix(".lock.yaml")
+
+
+def read_lock(fleet: Path) -> Lock:
+    """Read the lock of a fleet file; an absent one is empty.
+
+    Raises `FleetError`: it was edited into something else.
+    """
+    path = lock_path(fleet)
+    if not path.exists() or not _has_entries(path):
+        return Lock()
+    lock = validated(Lock, read_tree(path))
+    if isinstance(lock, list):
+        raise FleetError(path, lock)
+    return lock
+
+
+def record(fleet: Path, *, models: Mapping[str, str] | None = None, images: Mapping[str, str] | None = None) -> Lock:
+    """Add what was resolved to the lock, and give the whole of it. An entry that is there already stays as it is.
+
+    Safe against other processes that do the same; the file is replaced whole, or not at all.
+
+    Raises `ValidationError`: a value is no commit or no digest.
+    """
+    path = lock_path(fleet)
+    with _alone(path):
+        before = read_lock(fleet)
+        after = Lock(
+            models={**(models or {}), **before.models},
+            images={**(images or {}), **before.images},
+        )
+        if after != before:
+            _replace(path, _text(after))
+    return after
+
+
+def _has_entries(path: Path) -> bool:
+    return any(line.strip() and not line.startswith("#") for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def _text(lock: Lock) -> str:
+    entries = {name: dict(sorted(kind.items())) for name, kind in lock.model_dump().items() if kind}
+    return _HEADER + yaml.safe_dump(entries, sort_keys=True, width=1000)
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
