@@ -117,7 +117,7 @@ class Machine(HostFact["MachineState | NoPython"]):
         wanted = {key: {"directory": directory, "revision": revision} for key, (directory, revision) in models.items()}
         request = {"paths": list(paths), "models": wanted}
         return StringCommand(
-            "if ! command -v python3 >/dev/null; then echo no python3; exit 0; fi;",
+            "if ! command -v python3 >/dev/null; then echo not installed; exit 0; fi;",
             "root=; if sudo -n true 2>/dev/null; then root='sudo -n'; fi;",
             "$root python3 -c",
             QuoteString(_source()),
