@@ -93,7 +93,8 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
             advice(service.profile, engine.profiles, "profiles"),
         )
     if service.api_key is not None and engine.api_key_variable is None:
-        yield ("api_key",), f"engine {service.engine} knows no API key", "take it out, and listen on loopback"
+        what = f"engine {service.engine} takes no API key that can be kept secret"
+        yield ("api_key",), what, "take it out, and listen on loopback"
     fixed = {part.removeprefix("--") for part in engine.command if part.startswith("--")}
     for flag in service.flags:
         if flag in fixed:
@@ -109,7 +110,6 @@ def _image_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator
     for pin in service.image.pins:
         if pin not in recipe.pins:
             yield ("image", "pins", pin), f"recipe {name} has no pin {pin!r}", advice(pin, recipe.pins, "pins")
-            return
     for key, what in recipe_faults(recipe, service.image):
         yield ("image", *key), what, "use another one, or take it out for the recipe's own"
 

@@ -12,7 +12,7 @@ from modules.spec.settings import Service
 
 
 def composed_recipe(recipe: Recipe, override: ImageOverride) -> Recipe:
-    """Lay a fleet file's changes over a recipe.
+    """Lay a fleet file's changes over a recipe; pins that it does not have are passed over.
 
     Raises `ValidationError`: the outcome is no recipe that can be built or pulled.
     """
@@ -22,7 +22,8 @@ def composed_recipe(recipe: Recipe, override: ImageOverride) -> Recipe:
         if value is not None:
             fields[name] = value
     for name, pin in override.pins.items():
-        fields["pins"][name] = {**fields["pins"].get(name, {}), **pin.model_dump(exclude_none=True)}
+        if name in recipe.pins:
+            fields["pins"][name] |= pin.model_dump(exclude_none=True)
     fields["packages"] |= override.packages
     fields["arguments"] |= override.arguments
     return Recipe.model_validate(fields)

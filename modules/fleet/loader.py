@@ -61,7 +61,7 @@ class _Reading:
     def fleet(self) -> Fleet:
         found = list(inline_secrets(self._tree))
         self._hidden = [str(value.scalar) for value, _ in found if value.scalar is not None]
-        self._inline = {problem.origin for _, problem in found}
+        self._inline = {problem.origin: problem for _, problem in found}
         self.problems += [problem for _, problem in found]
         self.problems += shape_problems(self._tree)
         file = validated(FleetFile, self._tree)
@@ -76,7 +76,7 @@ class _Reading:
 
     def told(self) -> list[Problem]:
         """Give the problems without any secret's value, and one for each inline secret."""
-        kept = [p for p in self.problems if p.origin not in self._inline or "secret" in p.what]
+        kept = [p for p in self.problems if p.origin not in self._inline or p in self._inline.values()]
         return [replace(p, what=self._masked(p.what), todo=self._masked(p.todo)) for p in kept]
 
     def _masked(self, text: str) -> str:

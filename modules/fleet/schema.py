@@ -40,9 +40,8 @@ def _keyed(schema: Schema, value: Schema) -> Schema:
 
 def _partial(schema: Schema) -> Schema:
     """Let every key be left out, be taken away by null, and be written as a number where text is wanted."""
-    partial: Schema = _lenient(
-        {key: value for key, value in schema.items() if key not in {"required", "minProperties"}}
-    )
+    kept = {key: value for key, value in schema.items() if key not in {"required", "minProperties"}}
+    partial: Schema = _lenient(kept)
     if "properties" in partial:
         partial["properties"] = {name: _or_null(property_) for name, property_ in partial["properties"].items()}
     return partial
@@ -62,7 +61,7 @@ def _lenient(schema: Any) -> Any:
 def _or_null(schema: Schema) -> Schema:
     if schema.get("type") == "null" or {"type": "null"} in schema.get("anyOf", []):
         return schema
-    kept = {key: schema[key] for key in ("title", "description", "default") if key in schema}
+    kept: Schema = {key: schema[key] for key in ("title", "description", "default") if key in schema}
     return {**kept, "anyOf": [{key: value for key, value in schema.items() if key not in kept}, {"type": "null"}]}
 
 

@@ -16,6 +16,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Far above any real fleet, far below what a chain of aliases can blow up to.
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_VALUES = 200_000
+_DEEPEST = 50
 
 
 def read_tree(path: Path) -> Tree:
@@ -87,10 +88,7 @@ class _Reader:
         origin = Origin(node.start_mark.line + 1)
         if not isinstance(node, MappingNode):
             raise refuse(self._path, origin.line, "not a mapping", "start from inventory/example.yaml")
-        try:
-            tree = self._read(node, origin)
-        except RecursionError:
-            raise refuse(self._path, origin.line, "nested too deep", "start from inventory/example.yaml") from None
+        tree = self._read(node, origin)
         if self._problems:
             raise FleetError(self._path, self._problems)
         return tree
@@ -99,6 +97,8 @@ class _Reader:
         self._values += 1
         if self._values > _MOST_VALUES:
             raise refuse(self._path, origin.line, f"more than {_MOST_VALUES} values", "use fewer aliases")
+        if len(self._inside) > _DEEPEST:
+            raise refuse(self._path, origin.line, "nested too deep", "start from inventory/example.yaml")
         if any(node is outer for outer in self._inside):
             self._wrong(origin, "this alias contains itself", "write the values out")
             return Tree(origin)

@@ -12,33 +12,28 @@ from pydantic_core import ErrorDetails
 
 from modules.fleet.problem import Key
 from modules.fleet.suggest import advice
-from modules.spec import base
+from modules.spec import base, engine
 
 Words = tuple[str, str]
 """What is wrong, and what to do."""
 
-_FORMS: dict[str, str] = {
-    "Name": "two or more lower-case letters, digits and single dashes, beginning with a letter, as in gpt-oss",
-    "HostName": "letters, digits, dots and dashes, as in spark-1.example.net",
-    "Address": "a host name or an IP address without a port",
-    "VariableName": "the name of an environment variable: letters, digits and underscores",
-    "Url": "an address that begins with http:// or https://",
-    "Sha256": "64 hex digits in lower case",
-    "Commit": "40 hex digits in lower case",
-    "Digest": "sha256: and 64 hex digits in lower case",
-    "AbsolutePath": "an absolute path without spaces",
+_FORMS: tuple[tuple[Any, str], ...] = (
+    (base.Name, "two or more lower-case letters, digits and single dashes, beginning with a letter, as in gpt-oss"),
+    (base.HostName, "letters, digits, dots and dashes, as in spark-1.example.net"),
+    (base.Address, "a host name or an IP address without a port"),
+    (base.VariableName, "the name of an environment variable: letters, digits and underscores"),
+    (base.Url, "an address that begins with http:// or https://"),
+    (base.Sha256, "64 hex digits in lower case"),
+    (base.Commit, "40 hex digits in lower case"),
+    (base.Digest, "sha256: and 64 hex digits in lower case"),
+    (base.AbsolutePath, "an absolute path without spaces"),
+    (engine.FlagName, "a flag's name without its leading dashes, in lower case"),
+)
+_FORM_OF_PATTERN: dict[str, str] = {
+    r"^[0-9A-F]{40}$": "40 hex digits in upper case",
+    r"^\d+[kmg]$": "a number with k, m or g, as in 100m",
+    **{constraint.pattern: form for kind, form in _FORMS for constraint in typing.get_args(kind)[1:]},
 }
-
-
-def _patterns() -> dict[str, str]:
-    forms = {r"^[0-9A-F]{40}$": "40 hex digits in upper case", r"^\d+[kmg]$": "a number with k, m or g, as in 100m"}
-    for name, form in _FORMS.items():
-        for constraint in typing.get_args(getattr(base, name))[1:]:
-            forms[constraint.pattern] = form
-    return forms
-
-
-_PATTERNS = _patterns()
 
 
 def _bound(sign: str) -> Callable[[Mapping[str, Any]], Words]:
@@ -50,7 +45,7 @@ def _bound(sign: str) -> Callable[[Mapping[str, Any]], Words]:
 
 
 def _wrong_form(context: Mapping[str, Any]) -> Words:
-    form = _PATTERNS.get(context["pattern"])
+    form = _FORM_OF_PATTERN.get(context["pattern"])
     return "has not the right form", f"write {form}" if form else f"it must match {context['pattern']}"
 
 

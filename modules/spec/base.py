@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 
@@ -21,6 +22,14 @@ def broken_rule(message: str, *key: str) -> PydanticCustomError:
     `key`: which key inside the validated mapping is to be changed, so that the message can name its line.
     """
     return PydanticCustomError("rule", "{message}", {"message": message, "key": list(key)})
+
+
+def _ip_address(value: str) -> str:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        raise ValueError("not an IP address: write one of the host's own, 127.0.0.1, or 0.0.0.0 for all") from None
+    return value
 
 
 # The two ways to give a thing of the catalog: by its name, or its fields in its place. They stand in errors' paths.
@@ -41,6 +50,7 @@ HostName = Annotated[
 ]
 # What getaddrinfo takes: a name, an IPv4 or an IPv6 address (with its zone).
 Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:]([A-Za-z0-9.:%_-]*[A-Za-z0-9:])?$", max_length=253)]
+IpAddress = Annotated[str, AfterValidator(_ip_address)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Port = Annotated[int, Field(ge=1024, le=65535)]
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from modules.spec.base import Strict
 
@@ -19,7 +19,7 @@ def _flag_value(value: Any) -> Any:
 
 
 FlagValue = Annotated[bool | int | float | str | tuple[str, ...], BeforeValidator(_flag_value)]
-FlagName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+FlagName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Flags = dict[FlagName, FlagValue]
 
 

@@ -69,7 +69,7 @@ class Gate(Strict):
         for metric in self.thresholds:
             if metric not in produced:
                 raise broken_rule(
-                    f"the workload does not measure {metric!r}; it measures {', '.join(produced)}",
+                    f"the workload does not measure this: it measures {', '.join(produced)}",
                     "thresholds",
                     metric,
                 )

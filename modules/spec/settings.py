@@ -11,6 +11,7 @@ from modules.spec.base import (
     NAMED,
     WRITTEN_OUT,
     AbsolutePath,
+    IpAddress,
     Name,
     Port,
     Strict,
@@ -79,7 +80,7 @@ class Service(Strict):
     profile: str = "latency"
     image: ImageOverride = ImageOverride()
     port: Port = 8000
-    listen: str = "127.0.0.1"
+    listen: IpAddress = "127.0.0.1"
     api_key: str | None = None
     flags: Flags = {}
     environment: dict[VariableName, str] = {}
