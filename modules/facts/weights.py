@@ -1,0 +1,50 @@
+"""A model's files on a host."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import BaseModel, ConfigDict
+from pyinfra.api import QuoteString, StringCommand
+
+from modules.facts.base import HostFact
+
+VERIFY_PROGRAM = "/usr/local/lib/tinderbox/verify_weights.py"
+
+
+class WeightsState(BaseModel):
+    """What `verify_weights.py` prints; see there. `commit`: what the revision stands for on the host."""
+
+    model_config = ConfigDict(frozen=True)
+
+    commit: str | None = None
+    stamped: bool = False
+    filters: dict[str, tuple[str, ...]] = {}
+    manifest: str | None = None
+    files: int = 0
+    bytes: int = 0
+    problems: tuple[str, ...] = ()
+
+
+class WeightsOnHost(HostFact[WeightsState]):
+    """Whether a model is there, verified, and untouched since: by size, time and inode of its files, without reading.
+
+    Where the programs for hosts are not installed yet nothing was verified either.
+    """
+
+    def command(self, repository: str, revision: str, home: str) -> StringCommand:
+        """Ask verify_weights.py, where it is.
+
+        + repository: owner/name on the hub
+        + revision: commit, tag or branch
+        + home: the Hugging Face home
+        """
+        words = ["--repository", repository, "--revision", revision, "--home", home]
+        return StringCommand(
+            *("if test -e", VERIFY_PROGRAM, "; then python3", VERIFY_PROGRAM, *map(QuoteString, words)),
+            "; else echo '{}'; fi",
+        )
+
+    def parse(self, lines: list[str]) -> WeightsState:
+        """The last line."""
+        return WeightsState.model_validate(json.loads(lines[-1]))

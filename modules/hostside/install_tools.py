@@ -1,0 +1,96 @@
+"""Build the Python environment that Tinderbox's own programs need on a host, from a lock with hashes.
+
+Environments are named by their lock: a new one is built beside the old one, which stays in use until it is whole.
+Exit status: 0 it is in use; 1 with the reason in the last lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modules.hostside.progress import Progress
+else:
+    from progress import Progress
+
+TOOLS = Path("/var/lib/tinderbox/tools")
+LOCK = Path(__file__).with_name("tools.lock")
+_PYTHON = "/usr/bin/python3"
+_COLLECTING = re.compile(r"^Collecting (\S+)")
+_PACKAGE = re.compile(r"^[a-z0-9][a-z0-9._-]*==", re.MULTILINE)
+
+
+def identity(lock: str) -> str:
+    """What an environment is called."""
+    return hashlib.sha256(lock.encode()).hexdigest()[:12]
+
+
+def run(command: list[str]) -> None:
+    """Run a program to its end. Raises `SystemExit` when it fails; its words are in the log."""
+    if subprocess.run(command, check=False).returncode != 0:
+        raise SystemExit(f"failed: {' '.join(command)}")
+
+
+def follow(lines: Iterable[str], packages: int, progress: Progress) -> None:
+    """Pass on what pip says, and count."""
+    collected = 0
+    for line in lines:
+        print(line, end="", flush=True)
+        if found := _COLLECTING.match(line):
+            collected += 1
+            progress.report(f"fetching {found[1]}", collected, packages, "packages")
+        elif line.startswith("Installing collected packages"):
+            progress.report("installing")
+
+
+def build(home: Path, lock: str, progress: Progress) -> None:
+    """Make the environment. It is whole when this returns."""
+    progress.report("making the environment")
+    run([_PYTHON, "-m", "venv", "--clear", str(home)])
+    # Bytecode is made at first use: most of it is never used.
+    words = ["install", "--require-hashes", "--no-compile", "--disable-pip-version-check", "--progress-bar", "off"]
+    command = [str(home / "bin" / "python"), "-m", "pip", *words, "--requirement", str(LOCK)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+        follow(pip.stdout or (), len(_PACKAGE.findall(lock)), progress)
+    if pip.returncode != 0:
+        raise SystemExit(
+            "pip failed; where it can not reach its index, set `network.pip_index` and `network.ca_bundle`"
+        )
+    (home / ".whole").touch()
+
+
+def publish(home: Path) -> None:
+    """Put it in use, and drop those that are no longer."""
+    beside = TOOLS / ".current"
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(home.name)
+    beside.replace(TOOLS / "current")
+    for other in TOOLS.iterdir():
+        if other.is_dir() and not other.is_symlink() and other != home:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def main() -> int:
+    """Entry point."""
+    lock = LOCK.read_text()
+    home = TOOLS / identity(lock)
+    TOOLS.mkdir(parents=True, exist_ok=True)
+    if not (home / ".whole").exists():
+        # `ensurepip` is a package of its own on Debian and Ubuntu.
+        if subprocess.run([_PYTHON, "-c", "import ensurepip, venv"], check=False, capture_output=True).returncode != 0:
+            raise SystemExit("python3 has no venv module here: apt-get install python3-venv")
+        build(home, lock, Progress())
+    publish(home)
+    print(f"in use: {home}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

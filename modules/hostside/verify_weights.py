@@ -1,0 +1,62 @@
+"""Say whether a model on this host is what its hub publishes.
+
+    verify_weights.py --repository OWNER/NAME --revision REV --home DIR           by size, time and inode (no reading)
+    verify_weights.py --repository OWNER/NAME --revision REV --home DIR --hash    by hash of every file, on all cores
+
+Prints one JSON object: `commit` (what the revision stands for here, or null), `stamped` (whether it was ever verified),
+`filters`, `manifest`, `files`, `bytes` and `problems` (one line each). Exit status: 0; with --hash, 1 where the model
+is not whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modules.hostside.weights_stamp import Repository, broken, read_stamp, stamped_files, touched
+else:
+    from weights_stamp import Repository, broken, read_stamp, stamped_files, touched
+
+
+def look(repository: Repository, revision: str, *, hashes: bool) -> dict[str, Any]:
+    """What `main` prints."""
+    commit = repository.commit(revision)
+    stamp = read_stamp(repository, commit) if commit is not None else None
+    if stamp is None:
+        return {
+            "commit": commit,
+            "stamped": False,
+            "problems": [f"{repository.name}@{revision} was never verified here"],
+        }
+    files = stamped_files(stamp)
+    problems = sorted(broken(Path(stamp["snapshot"]), files, lambda _: None).values()) if hashes else touched(stamp)
+    return {
+        "commit": commit,
+        "stamped": True,
+        "filters": stamp["filters"],
+        "manifest": stamp["manifest"],
+        "files": len(files),
+        "bytes": sum(file.size for file in files),
+        "problems": problems,
+    }
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repository", required=True)
+    parser.add_argument("--revision", required=True)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--hash", action="store_true")
+    arguments = parser.parse_args()
+    answer = look(Repository(arguments.home, arguments.repository), arguments.revision, hashes=arguments.hash)
+    print(json.dumps(answer))
+    return 1 if arguments.hash and answer["problems"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

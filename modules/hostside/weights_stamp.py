@@ -1,0 +1,179 @@
+"""What is on this host of a model, and whether it is still what was verified.
+
+A stamp is written after every file of a snapshot was hashed. It keeps each file's size, time of change and inode, so
+that a later look costs a few `stat` calls and no hashing; a file that was touched since is not trusted until hashed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modules.hostside.atomic import read_json, write_json
+else:
+    from atomic import read_json, write_json
+
+STAMPS = Path("/var/lib/tinderbox/weights")
+_COMMIT = re.compile(r"^[0-9a-f]{40}$")
+_PIECE = 8 * 1024 * 1024
+
+
+def is_commit(revision: str) -> bool:
+    """Whether a revision is a commit, which stands for the same files for ever."""
+    return _COMMIT.match(revision) is not None
+
+
+@dataclass(frozen=True)
+class WantedFile:
+    """A file of a snapshot as the hub publishes it.
+
+    `digest`: sha256 of a large file's content (`lfs`), git's blob id of a small one.
+    """
+
+    path: str
+    size: int
+    digest: str
+    lfs: bool
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A model's place in a Hugging Face home."""
+
+    home: Path
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """The model's folder in the hub cache."""
+        return self.home / "hub" / f"models--{self.name.replace('/', '--')}"
+
+    def snapshot(self, commit: str) -> Path:
+        """The files of a commit."""
+        return self.folder / "snapshots" / commit
+
+    def blob(self, file: WantedFile) -> Path:
+        """Where the client keeps a file's content."""
+        return self.folder / "blobs" / file.digest
+
+    def reference(self, revision: str) -> Path:
+        """The file that tells what commit a branch or tag stands for."""
+        return self.folder / "refs" / revision
+
+    def commit(self, revision: str) -> str | None:
+        """What a revision stands for on this host; None where it was never resolved here."""
+        if is_commit(revision):
+            return revision
+        try:
+            commit = self.reference(revision).read_text().strip()
+        except OSError:
+            return None
+        return commit if is_commit(commit) else None
+
+    def stamp(self, commit: str) -> Path:
+        """The stamp of a commit."""
+        return STAMPS / f"{self.name.replace('/', '--')}@{commit}.json"
+
+
+def manifest_digest(files: Iterable[WantedFile]) -> str:
+    """One hash for the whole snapshot."""
+    lines = sorted(f"{file.digest} {file.size} {file.path}\n" for file in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def write_stamp(
+    repository: Repository, commit: str, filters: dict[str, list[str]], files: Iterable[WantedFile], verified_at: str
+) -> None:
+    """Say that all files were hashed and found right."""
+    files = list(files)
+    snapshot = repository.snapshot(commit)
+    STAMPS.mkdir(parents=True, exist_ok=True)
+    document = {
+        "repository": repository.name,
+        "commit": commit,
+        "snapshot": str(snapshot),
+        "filters": filters,
+        "manifest": manifest_digest(files),
+        "verified_at": verified_at,
+        "files": [asdict(file) | {"seen": _seen(snapshot / file.path)} for file in files],
+    }
+    write_json(repository.stamp(commit), document)
+
+
+def read_stamp(repository: Repository, commit: str) -> dict[str, Any] | None:
+    """The stamp, or None where there is none for this snapshot."""
+    stamp = read_json(repository.stamp(commit))
+    return stamp if stamp is not None and stamp.get("snapshot") == str(repository.snapshot(commit)) else None
+
+
+def stamped_files(stamp: dict[str, Any]) -> list[WantedFile]:
+    """The files that a stamp speaks of."""
+    return [WantedFile(f["path"], int(f["size"]), f["digest"], bool(f["lfs"])) for f in stamp["files"]]
+
+
+def touched(stamp: dict[str, Any]) -> list[str]:
+    """A line for each file that is no longer the one that was hashed; no file is read for this."""
+    snapshot = Path(stamp["snapshot"])
+    problems = []
+    for file in stamp["files"]:
+        path = snapshot / file["path"]
+        try:
+            found = _seen(path)
+        except OSError:
+            problems.append(f"{path}: missing")
+            continue
+        if found["size"] != file["seen"]["size"]:
+            problems.append(f"{path}: {found['size']} bytes, was {file['seen']['size']}")
+        elif found != file["seen"]:
+            problems.append(f"{path}: changed since it was verified")
+    return problems
+
+
+def _seen(path: Path) -> dict[str, int]:
+    found = path.stat()
+    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns, "inode": found.st_ino}
+
+
+def digest(path: Path, *, lfs: bool, on_bytes: Callable[[int], None] = lambda _: None) -> str:
+    """A file's hash in the hub's way. What was read is dropped from the page cache: on a GB10 that is the GPU's memory.
+
+    Raises `OSError` where it can not be read.
+    """
+    with path.open("rb") as file:
+        # Not used against an attacker: it is what git calls a blob's id.
+        found = hashlib.sha256() if lfs else hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+        done = 0
+        while piece := file.read(_PIECE):
+            found.update(piece)
+            os.posix_fadvise(file.fileno(), done, len(piece), os.POSIX_FADV_DONTNEED)
+            done += len(piece)
+            on_bytes(len(piece))
+    return found.hexdigest()
+
+
+def broken(snapshot: Path, files: Iterable[WantedFile], on_bytes: Callable[[int], None]) -> dict[WantedFile, str]:
+    """The files whose content is not what the hub publishes, each with what is wrong. Hashes on all cores."""
+
+    def judge(file: WantedFile) -> str | None:
+        path = snapshot / file.path
+        try:
+            size = path.stat().st_size
+            if size != file.size:
+                return f"{path}: {size} bytes, the hub publishes {file.size}"
+            found = digest(path, lfs=file.lfs, on_bytes=on_bytes)
+        except FileNotFoundError:
+            return f"{path}: missing"
+        kind = "sha256" if file.lfs else "git blob"
+        return None if found == file.digest else f"{path}: {kind} {found}, the hub publishes {file.digest}"
+
+    # The largest first, so that no core is left with one at the end.
+    ordered = sorted(files, key=lambda file: file.size, reverse=True)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return {file: text for file, text in zip(ordered, pool.map(judge, ordered), strict=True) if text is not None}

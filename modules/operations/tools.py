@@ -1,0 +1,30 @@
+"""Tinderbox's own tools on a host."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from pyinfra import host
+from pyinfra.api import operation
+from pyinfra.api.command import PyinfraCommand
+
+from modules.facts.tools import ToolsInUse
+from modules.hostside.install_tools import LOCK, identity
+from modules.operations.job import Job, run_job
+from modules.release import layout
+
+_TIMEOUT_S = 3600
+
+
+@operation()
+def tools_installed() -> Generator[PyinfraCommand, None, None]:
+    """Have the locked Python environment with the hub's client and the benchmark on the host.
+
+    pip takes its index, its proxy and the trusted authorities from the site's network settings, as every job does.
+    """
+    wanted = identity(LOCK.read_text())
+    if host.get_fact(ToolsInUse) == wanted:
+        host.noop(f"tools {wanted} are in use")
+        return
+    command = (layout.PYTHON, str(layout.PROGRAMS / "install_tools.py"))
+    yield from run_job(Job("tools", wanted, "tools", command, _TIMEOUT_S))

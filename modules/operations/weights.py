@@ -1,0 +1,119 @@
+"""A model's files on a host."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from pyinfra import host, logger
+from pyinfra.api import FunctionCommand, Host, State, operation
+from pyinfra.api.command import PyinfraCommand
+
+from modules.facts.job import JobState
+from modules.facts.tools import TOOLS_PYTHON
+from modules.facts.weights import WeightsOnHost, WeightsState
+from modules.fleet import load_fleet
+from modules.fleet.lock import read_lock, record
+from modules.operations.job import Job, run_job
+from modules.operations.managed_files import ManagedFile, settle
+from modules.operations.require import unreadable
+from modules.release import layout
+from modules.spec.model import Model
+from modules.spec.settings import Weights
+
+# A slow line (20 Mbit/s) takes seven hours for gpt-oss-120b.
+_TIMEOUT_S = 24 * 3600
+_GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of a model. `commit`: what its revision is pinned to; None: the hub is still to be asked."""
+
+    model: Model
+    weights: Weights
+    commit: str | None
+    reserve_gib: float
+
+    @property
+    def key(self) -> str:
+        """Equal for equal wishes, so that a second run finds the job of the first."""
+        words = [self.model.repository, self.commit or self.model.revision, self.weights.home]
+        words += ["include", *self.model.include, "exclude", *self.model.exclude]
+        return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
+
+
+def token_file(secret: str) -> str:
+    """Where the host keeps the hub's token (0600): a job's arguments and environment can be seen by others."""
+    return str(layout.SETTINGS / f"hub-token.{secret}")
+
+
+def is_settled(wish: Wish, state: WeightsState) -> bool:
+    """Whether the host has what is wanted, verified, and untouched since."""
+    filters = {"include": wish.model.include, "exclude": wish.model.exclude}
+    return (
+        state.stamped
+        and not state.problems
+        and state.filters == filters
+        and (wish.commit is None or state.commit == wish.commit)
+    )
+
+
+def fetch_job(wish: Wish) -> Job:
+    """The job that makes it so."""
+    model = wish.model
+    words = ["--repository", model.repository, "--revision", model.revision, "--home", wish.weights.home]
+    words += ["--commit", wish.commit] if wish.commit is not None else []
+    words += [f"--include={pattern}" for pattern in model.include]
+    words += [f"--exclude={pattern}" for pattern in model.exclude]
+    words += ["--workers", str(wish.weights.workers), "--reserve-bytes", str(int(wish.reserve_gib * _GIB))]
+    words += ["--token-file", token_file(model.token)] if model.token is not None else []
+    command = (TOOLS_PYTHON, str(layout.PROGRAMS / "fetch_weights.py"), *words)
+    return Job("weights", wish.key, f"weights {model.repository}", command, _TIMEOUT_S)
+
+
+def record_commit(state: State, host: Host, job: Job, model: Model) -> bool:
+    """Keep what the revision stood for in the fleet's lock, so that every run and every host gets the same files."""
+    status = host.get_fact(JobState, job=job.name, key=job.key)
+    commit = status.result.get("commit") if status is not None and status.result is not None else None
+    if not isinstance(commit, str):
+        host.log(f"{job.title}: the job named no commit; look at it: {job.unit}", log_func=logger.error)
+        return False
+    wanted = record(load_fleet().path, models={f"{model.repository}@{model.revision}": commit}).commit(
+        model.repository, model.revision
+    )
+    if wanted == commit:
+        return True
+    host.log(
+        f"{model.repository}@{model.revision} moved from {wanted} to {commit} during this run; the lock keeps the "
+        "former: run again to have it here",
+        log_func=logger.error,
+    )
+    return False
+
+
+@operation()
+def weights_present(model: Model, weights: Weights, reserve_gib: float) -> Generator[PyinfraCommand, None, None]:
+    """Have a model's files on the host, each verified against the hub's hash, at the commit that the lock holds.
+
+    + model: the model
+    + weights: where it is kept
+    + reserve_gib: free space that must remain on the disk
+    """
+    wish = Wish(model, weights, read_lock(load_fleet().path).commit(model.repository, model.revision), reserve_gib)
+    revision = wish.commit or model.revision
+    state = host.get_fact(WeightsOnHost, repository=model.repository, revision=revision, home=weights.home)
+    if state is None:
+        yield from unreadable(f"the weights of {model.repository}")
+        return
+    if is_settled(wish, state):
+        host.noop(f"{model.repository}@{state.commit} is there: {state.files} files, verified and untouched")
+        return
+    if model.token is not None:
+        token = load_fleet().secret(model.token)
+        yield from settle([ManagedFile(token_file(model.token), f"{token}\n", "600")])
+    job = fetch_job(wish)
+    yield from run_job(job)
+    if wish.commit is None:
+        yield FunctionCommand(record_commit, (job, model), {})
