@@ -1,0 +1,89 @@
+"""`python -m modules.lab`: the lab's command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from modules.lab import lifecycle
+from modules.lab.errors import LabError
+from modules.lab.layout import DEFAULT_NAME, Layout
+from modules.lab.progress import Progress
+
+app = typer.Typer(help="Simulated Sparks on this machine.", no_args_is_help=True, pretty_exceptions_enable=False)
+Name = Annotated[str, typer.Option("--name", help="Name of the lab; labs of different names do not meet.")]
+Hosts = Annotated[int, typer.Option("--hosts", envvar="LAB_HOSTS", min=1, max=64, help="How many hosts.")]
+
+
+@app.command()
+def up(name: Name = DEFAULT_NAME, hosts: Hosts = 1) -> None:
+    """Start the lab, and make what it needs where that is missing."""
+    with _errors_shown(), Progress().shown() as progress:
+        layout = _layout(name)
+        states = lifecycle.up(layout, hosts, progress)
+        progress.say(f"lab {name} is up; its fleet file: {layout.fleet.relative_to(layout.folder.parents[1])}")
+    _show(layout, states)
+
+
+@app.command()
+def down(name: Name = DEFAULT_NAME) -> None:
+    """Take the lab away; cached pieces stay."""
+    with _errors_shown():
+        for what in lifecycle.down(_layout(name)) or ["nothing: there is no such lab"]:
+            typer.echo(f"removed {what}")
+
+
+@app.command()
+def status(name: Name = DEFAULT_NAME) -> None:
+    """Show the containers of the lab. Exit status 1 unless there are some and all of them run."""
+    with _errors_shown():
+        layout = _layout(name)
+        states = lifecycle.status(layout)
+    _show(layout, states)
+    if not states or any(state.state != "running" for state in states):
+        raise typer.Exit(1)
+
+
+@app.command()
+def restart(host: str, name: Name = DEFAULT_NAME) -> None:
+    """Restart one host, and wait until it is back."""
+    with _errors_shown():
+        lifecycle.restart(_layout(name), host)
+
+
+@app.command()
+def clean(name: Name = DEFAULT_NAME) -> None:
+    """Take the lab away, and the cached pieces, too."""
+    with _errors_shown():
+        for what in lifecycle.clean(_layout(name)):
+            typer.echo(f"removed {what}")
+
+
+def _layout(name: str) -> Layout:
+    return Layout.named(name)
+
+
+def _show(layout: Layout, states: list[lifecycle.HostState]) -> None:
+    for state in states:
+        reached = (
+            f"ssh -F {layout.ssh_config} {state.host}"
+            if state.host.startswith("spark-")
+            else f"https on 127.0.0.1:{state.port}"
+        )
+        typer.echo(f"  {state.host:<10} {state.state:<10} port {state.port}   {reached}")
+
+
+@contextmanager
+def _errors_shown() -> Iterator[None]:
+    try:
+        yield
+    except LabError as error:
+        typer.echo(f"lab: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m modules.lab")

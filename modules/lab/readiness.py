@@ -1,0 +1,75 @@
+"""Waiting for a lab's containers to be what they stand for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from docker.models.containers import Container
+
+from modules.lab.errors import LabError
+
+_HOST_SECONDS, _MIRROR_SECONDS = 90.0, 30.0
+_SETTLED = {"running", "degraded"}
+_HOST_PROBE = "systemctl is-system-running; systemctl is-active ssh docker"
+_MIRROR_PROBE = (
+    "import ssl, urllib.request as u; c = ssl._create_unverified_context(); "
+    "[u.urlopen(u.Request(f'https://127.0.0.1{port}', headers={'Host': host}), context=c) "
+    "for port, host in (('/simple/', 'pypi.lab'), (':5000/v2/', 'registry.lab:5000'))]"
+)
+
+
+def await_host(container: Container) -> None:
+    """Wait until systemd has settled and sshd and dockerd are active.
+
+    Raises:
+        LabError: not within a minute and a half, with what is failing.
+
+    """
+
+    def settled() -> bool:
+        state, *services = _output(container, ["sh", "-c", _HOST_PROBE]).split()
+        return state in _SETTLED and services == ["active", "active"]
+
+    if not _wait(container, settled, _HOST_SECONDS):
+        failing = _output(container, ["systemctl", "list-units", "--failed", "--no-legend", "--plain"])
+        raise LabError(
+            f"{container.name} does not come up; failing: {failing.strip() or 'nothing yet'}\n{_end_of_log(container)}"
+        )
+
+
+def await_mirror(container: Container) -> None:
+    """Wait until the mirror answers by TLS.
+
+    Raises:
+        LabError: not within half a minute, with the end of its log.
+
+    """
+    if not _wait(container, lambda: container.exec_run(["python3", "-c", _MIRROR_PROBE])[0] == 0, _MIRROR_SECONDS):
+        raise LabError(f"{container.name} does not answer\n{_end_of_log(container)}")
+
+
+def host_keys(container: Container) -> list[str]:
+    """The host's public keys, as `type base64`."""
+    listed = _output(container, ["sh", "-c", "cat /etc/ssh/ssh_host_*_key.pub"])
+    return [" ".join(line.split()[:2]) for line in listed.splitlines()]
+
+
+def _wait(container: Container, done: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        container.reload()
+        if container.status != "running":
+            return False
+        if done():
+            return True
+        time.sleep(0.3)
+    return False
+
+
+def _output(container: Container, command: list[str]) -> str:
+    return str(container.exec_run(command, stderr=False)[1].decode(errors="replace")) or "unknown"
+
+
+def _end_of_log(container: Container) -> str:
+    return "\n".join(f"    {line}" for line in container.logs(tail=15).decode(errors="replace").splitlines())
