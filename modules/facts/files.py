@@ -24,13 +24,14 @@ class FileStates(HostFact[dict[str, FileState | None]]):
     """Path → what is there, None where no regular file is; all paths in one round trip.
 
     + paths: absolute paths
+    + pattern: a shell pattern, for files whose whole path is not known
     """
 
     @override
-    def command(self, paths: Sequence[str]) -> StringCommand:
+    def command(self, paths: Sequence[str], pattern: str = "") -> StringCommand:
         return StringCommand(
             "for path in",
-            *(QuoteString(path) for path in paths),
+            *(*(QuoteString(path) for path in paths), pattern),
             '; do if test -f "$path"; then',
             'printf "%s %s %s\\n" "$(sha256sum < "$path" | cut -c 1-64)" "$(stat -L -c "%a %U:%G" "$path")" "$path";',
             'else printf "absent - - %s\\n" "$path"; fi; done',

@@ -172,6 +172,7 @@ def remember(undo: Path, package: str, planned: Transaction) -> None:
 
 def install(wanted: str, progress: Progress) -> None:
     """Let apt install `package=version`, and tell how far it is."""
+    progress.report("installing")
     status, pipe = os.pipe()
     command = ["apt-get", "install", *_OPTIONS, "-o", f"APT::Status-Fd={pipe}", wanted]
     with subprocess.Popen(command, env={**os.environ, **_ENVIRONMENT}, pass_fds=[pipe]) as process:
@@ -197,6 +198,7 @@ def main(arguments: list[str]) -> int:
         progress.report("updating package lists")
         version = candidate(wish.package, wish.version, wish.source)
         wanted = f"{wish.package}={version}"
+        progress.report("planning")
         planned = transaction(output_of(["apt-get", "-s", "install", *_OPTIONS, wanted]))
         check(wish.package, planned)
         remember(UNDO, wish.package, planned)

@@ -1,0 +1,85 @@
+"""The docker daemon: there, running, and set up for GPUs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+
+from pyinfra import host
+from pyinfra.api import StringCommand, operation
+from pyinfra.api.command import PyinfraCommand
+
+from modules.facts.docker_daemon import CONFIG, DaemonState, DockerDaemon
+from modules.facts.hostside import HOME
+from modules.operations.apt import install_job
+from modules.operations.docker_config import (
+    ConfigError,
+    merged,
+    parsed,
+    proxy_files,
+    registry_certificates,
+    rendered,
+)
+from modules.operations.job import run_job
+from modules.operations.managed_files import ManagedFile, settle, unsettled
+from modules.operations.require import refusal, unreadable
+from modules.spec.network import Network
+from modules.spec.settings import Runtime
+
+# DGX OS has docker-ce already. Where there is none, the distribution's own needs no further repository.
+PACKAGE = "docker.io"
+
+
+def restart_reasons(found: DaemonState, files: list[ManagedFile], relies_on_trust_store: bool) -> list[str]:
+    """Why dockerd has to be restarted with `files`; empty when it can go on. A restart ends running containers."""
+    reasons = [f"{file.path} changes" for file in files]
+    if not found.active:
+        reasons.append("it is not running")
+    if relies_on_trust_store and not found.trusts_site:
+        reasons.append("it started before the site's certificates changed")
+    return reasons
+
+
+def restart(files: list[ManagedFile]) -> StringCommand:
+    """Restart dockerd with the changed files; those go by standard input."""
+    document = {f.path: None if f.content is None else {"text": f.content, "mode": f.mode} for f in files}
+    return StringCommand("python3", f"{HOME}/restart_docker.py", _stdin=json.dumps(document))
+
+
+@operation()
+def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Generator[PyinfraCommand, None, None]:
+    """Have dockerd installed, configured and running; it is restarted only for a change that needs it.
+
+    + wish: the host's runtime settings
+    + network: the host's network settings: proxy and registry
+    + ca_bundle: text of the site's certificates (PEM), None for none
+    """
+    files = [*proxy_files(network.proxy), *registry_certificates(network, ca_bundle, ())]
+    paths = [file.path for file in files]
+    found = host.get_fact(DockerDaemon, paths=paths)
+    if found is not None and not found.installed:
+        yield from run_job(install_job(PACKAGE, "*", None))
+        found = host.get_fact(DockerDaemon, paths=paths)
+    if found is None:
+        yield from unreadable("the state of dockerd")
+        return
+    try:
+        config = parsed(found.config)
+    except ConfigError as error:
+        yield refusal(f"{host.name}: {CONFIG}: {error}. dockerd can not read it either: repair or remove it")
+        return
+    wanted = merged(config, wish)
+    restarting = unsettled(proxy_files(network.proxy), found.files)
+    if wanted != config:
+        restarting.append(ManagedFile(CONFIG, rendered(wanted)))
+    reasons = restart_reasons(found, restarting, ca_bundle is not None and network.registry is None)
+    certificates = unsettled(registry_certificates(network, ca_bundle, found.registry_certificates), found.files)
+    if found.enabled and not certificates and not reasons:
+        host.noop("dockerd is set up and runs")
+        return
+    yield from settle(certificates)
+    if not found.enabled:
+        yield StringCommand("systemctl enable docker.service")
+    if reasons:
+        host.log(f"dockerd is restarted: {', '.join(reasons)}")
+        yield restart(restarting)
