@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from modules.operations.job import Job
 
 # Short jobs should not cost a long wait, long ones not many looks.
-_WAITS_S = (0.2, 0.4, 0.8, 1.4)
-_WAIT_S = 2.0
+_WAITS_S = (0.2, 0.4, 0.8)
+_WAIT_S = 1.6
 # Lost once, a job fell to a restart of its host; lost again and again, something there ends it.
 _STARTS = 3
 _STEP_S = 0.2

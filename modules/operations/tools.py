@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Generator
 
 from pyinfra import host
@@ -9,11 +10,16 @@ from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.tools import ToolsInUse
-from modules.hostside.install_tools import LOCK, identity
+from modules.operations.hostside import programs
 from modules.operations.job import Job, run_job
 from modules.release import layout
 
 _TIMEOUT_S = 3600
+
+
+def lock_identity(lock: bytes) -> str:
+    """What the host calls the environment that is built from `lock` (`install_tools.identity`)."""
+    return hashlib.sha256(lock).hexdigest()[:12]
 
 
 @operation()
@@ -22,7 +28,7 @@ def tools_installed() -> Generator[PyinfraCommand, None, None]:
 
     pip takes its index, its proxy and the trusted authorities from the site's network settings, as every job does.
     """
-    wanted = identity(LOCK.read_text())
+    wanted = lock_identity(programs()["tools.lock"])
     if host.get_fact(ToolsInUse) == wanted:
         host.noop(f"tools {wanted} are in use")
         return

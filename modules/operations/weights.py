@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from modules.spec.settings import Weights
 # A slow line (20 Mbit/s) takes seven hours for gpt-oss-120b.
 _TIMEOUT_S = 24 * 3600
 _GIB = 1024**3
+_COMMIT = re.compile(r"^[0-9a-f]{40}$")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,13 @@ class Wish:
         words = [self.model.repository, self.commit or self.model.revision, self.weights.home]
         words += ["include", *self.model.include, "exclude", *self.model.exclude]
         return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
+
+
+def pinned_commit(model: Model) -> str | None:
+    """The commit that the model's revision is, or stands for by the fleet's lock; None: it was not resolved yet."""
+    if _COMMIT.match(model.revision):
+        return model.revision
+    return read_lock(load_fleet().path).commit(model.repository, model.revision)
 
 
 def token_file(secret: str) -> str:
@@ -101,7 +110,7 @@ def weights_present(model: Model, weights: Weights, reserve_gib: float) -> Gener
     + weights: where it is kept
     + reserve_gib: free space that must remain on the disk
     """
-    wish = Wish(model, weights, read_lock(load_fleet().path).commit(model.repository, model.revision), reserve_gib)
+    wish = Wish(model, weights, pinned_commit(model), reserve_gib)
     revision = wish.commit or model.revision
     state = host.get_fact(WeightsOnHost, repository=model.repository, revision=revision, home=weights.home)
     if state is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TextIO
 
-# A CI job's log must never be silent for longer than five seconds, and a look at the host takes up to two.
+# A CI job must never be silent for longer than five seconds, and from one look at a host to the next it takes two.
 PLAIN_INTERVAL_S = 3.0
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
