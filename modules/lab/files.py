@@ -33,6 +33,7 @@ def write_key(layout: Layout) -> str:
 
 def write_trust(layout: Layout, identity: Path) -> None:
     """Put the CA and the apt key's fingerprint beside the fleet file."""
+    layout.folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(identity / CA, layout.ca)
     shutil.copyfile(identity / APT_FINGERPRINT, layout.apt_fingerprint)
 
