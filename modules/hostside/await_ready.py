@@ -29,7 +29,6 @@ else:
 
 PAUSE_S = 1.0
 REQUEST_S = 600.0  # the first request may compile kernels for minutes
-LOG_TAIL = 15
 EMPTY_REPLIES = 3  # gpt-oss's parser loses a reply now and then; broken kernels lose every one
 MARK = "await-ready: "
 
@@ -171,7 +170,7 @@ def wait(endpoint: Endpoint, unit: str, deadline: float, refused: list[str]) -> 
 
 
 def main(arguments: list[str]) -> int:
-    """0 when ready; 1 with the reason and the log's last lines when not."""
+    """0 when ready; 1, with the reason, when not."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--service", required=True)
     parser.add_argument("--url", required=True)
@@ -196,8 +195,6 @@ def main(arguments: list[str]) -> int:
         if missing:
             raise Hopeless(f"the server answers, but its log never said: {'; '.join(missing)}")
     except Hopeless as hopeless:
-        for line in server_log(unit)[-LOG_TAIL:]:
-            say(f"log: {line}")
         say(f"not ready after {time.monotonic() - started:.0f} s: {hopeless}")
         return 1
     say(f"ready after {time.monotonic() - started:.0f} s: {text[:80]!r}")

@@ -26,11 +26,20 @@ else:
 
 PAUSE_S = 1.0
 SHOWN_LINES = 20
+# What `docker rm` says where there is no leftover to remove, as is usual.
+NOISE = "No such container: tinderbox-"
 
 
 def systemctl(*words: str) -> None:
     """Run systemctl; what it says goes to the job's log."""
     subprocess.run(["systemctl", *words], check=False)
+
+
+def step(unit: str, state: dict[str, str]) -> str:
+    """What the start is doing, in words."""
+    if state.get("ActiveState") in {"active", "deactivating"}:
+        return "stopping the server that ran"
+    return milestone(journal(unit, state.get("InvocationID"))) or "container starting"
 
 
 def follow(unit: str, progress: Progress, restarts_before: int, sleep: Callable[[float], None] = time.sleep) -> str:
@@ -40,7 +49,7 @@ def follow(unit: str, progress: Progress, restarts_before: int, sleep: Callable[
         outcome = start_outcome(state, restarts_before)
         if outcome != UNDERWAY:
             return outcome
-        progress.report(milestone(journal(unit, state.get("InvocationID"))) or "container starting")
+        progress.report(step(unit, state))
         sleep(PAUSE_S)
 
 
@@ -53,7 +62,7 @@ def start(unit: str, progress: Progress) -> str:
 
 def keep_log(ledger: Ledger, release: str, unit: str) -> list[str]:
     """Save what the failed start logged, before another start buries it."""
-    lines = journal(unit, unit_state(unit).get("InvocationID"))
+    lines = [line for line in journal(unit, unit_state(unit).get("InvocationID")) if NOISE not in line]
     write_text(ledger.failure_log(release), "\n".join(lines) + "\n")
     return lines
 

@@ -101,7 +101,7 @@ def service_running(plan: ServicePlan, image: str, home: str) -> Generator[Pyinf
     if plan.service.api_key is not None and key_variable(plan) is None:
         yield refusal(
             f"{host.name}: services.{plan.name}.api_key: engine {plan.service.engine} takes no API key from its "
-            "environment, so it would serve without one. Take api_key out and listen on loopback, or take another engine."
+            "environment, so it would serve without one. Remove api_key and listen on loopback, or use another engine."
         )
         return
     found = service_state(plan, image, home)

@@ -58,6 +58,12 @@ def key_variable(plan: ServicePlan) -> str | None:
     return plan.engine.api_key_variable if plan.service.api_key is not None else None
 
 
+def model_path(plan: ServicePlan, around: Surroundings) -> str:
+    """What the engine is told to serve: the snapshot's directory, or the one file in it. No ref names a commit."""
+    directory = layout.snapshot_directory(around.home, plan.model.repository, around.commit)
+    return directory if plan.model.file is None else f"{directory}/{plan.model.file}"
+
+
 def build_release(plan: ServicePlan, around: Surroundings) -> Release:
     """Everything that decides how the service serves. Equal inputs give an equal id, on every host."""
     service, engine = plan.service, plan.engine
@@ -66,7 +72,7 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         engine.command,
         plan.flags,
         {
-            "model": layout.snapshot_directory(around.home, plan.model.repository, around.commit),
+            "model": model_path(plan, around),
             "port": str(service.port),
             "listen": service.listen,
             "served_as": plan.model.served_as,
@@ -84,6 +90,7 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         UnitText(
             service=plan.name,
             description=f"{plan.model.served_as} on {service.engine} ({service.profile}), by Tinderbox",
+            image=around.image,
             run=run,
             await_ready=_await_ready(plan),
             start_s=start_seconds(plan),

@@ -14,7 +14,7 @@ from modules.release.container import DOCKER
 
 # A crash loop on GB10 leaks GPU memory until the host wedges (35 restarts did it): few attempts, then `failed`.
 START_ATTEMPTS = 3
-RESTART_PAUSE_S = 30
+RESTART_PAUSE_S = 15
 LONGEST_PAUSE_S = 300
 STOP_S = 60
 GROWING_PAUSE_SINCE = 254  # systemd's RestartSteps=
@@ -28,6 +28,7 @@ class UnitText:
 
     service: str
     description: str
+    image: str
     run: tuple[str, ...]
     await_ready: tuple[str, ...]
     start_s: int
@@ -42,11 +43,14 @@ def word(text: str) -> str:
     return f'"{quoted}"'
 
 
-def lines(words: tuple[str, ...]) -> str:
-    """An argument vector, one flag with its values a line: a difference between two units then shows what changed."""
+def lines(words: tuple[str, ...], *starts: str) -> str:
+    """An argument vector, one flag with its values a line: a difference between two units then shows what changed.
+
+    `starts`: other words that begin a line.
+    """
     rows: list[list[str]] = [[]]
     for item in words:
-        if item.startswith("--") and rows[-1]:
+        if rows[-1] and (item.startswith("--") or item in starts):
             rows.append([])
         rows[-1].append(word(item))
     return " \\\n    ".join(" ".join(row) for row in rows)
@@ -75,7 +79,7 @@ def render_unit(unit: UnitText) -> str:
     """Text of the unit file. The container's name is ours alone, so removing a leftover of it touches nobody else's."""
     return _template().render(
         unit=unit,
-        run=lines(unit.run),
+        run=lines(unit.run, unit.image),
         await_ready=lines(unit.await_ready),
         docker=DOCKER,
         container=layout.container_name(unit.service),

@@ -1,0 +1,11 @@
+"""The gates, alone: measure and judge the releases that serve."""
+
+from pyinfra import host
+
+from modules.fleet import plan_of
+from roles.gate import gate
+from roles.site import site
+
+plan = plan_of(host)
+site(plan=plan)
+gate(plan=plan)

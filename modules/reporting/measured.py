@@ -1,0 +1,81 @@
+"""What was measured on the fleet's hosts, kept on the controller: `.tinderbox/<fleet>/measured.json`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from modules.facts.parse.llama_benchy import Metric
+from modules.gating import Verdict
+
+ROOT = Path(__file__).parents[2] / ".tinderbox"
+
+
+class Figure(BaseModel):
+    """Mean and standard deviation over the runs, and the runs' own values; tokens/s or ms, by the metric's name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    mean: float
+    std: float
+    values: tuple[float, ...]
+
+
+class MeasuredService(BaseModel):
+    """One service on one host, as last read there. `measured`: when, UTC. `reasons`: lines of what is no plain pass."""
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    service: str
+    engine: str
+    profile: str
+    model: str
+    port: int
+    gpu: str | None
+    release: str
+    verdict: Verdict
+    measured: str
+    metrics: dict[str, Figure]
+    reasons: list[str]
+
+
+class Measured(BaseModel):
+    """Everything measured of a fleet, by `host/service`."""
+
+    services: dict[str, MeasuredService] = {}
+
+
+def figure_of(metric: Metric) -> Figure:
+    """The same, as it is kept."""
+    return Figure(mean=metric.mean, std=metric.std, values=metric.values)
+
+
+def measured_file(fleet: str, root: Path = ROOT) -> Path:
+    """Where a fleet's results lie."""
+    return root / fleet / "measured.json"
+
+
+def load_measured(fleet: str, root: Path = ROOT) -> Measured:
+    """What is kept of a fleet; nothing where nothing was measured yet."""
+    try:
+        return Measured.model_validate_json(measured_file(fleet, root).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Measured()
+
+
+def remember(fleet: str, service: MeasuredService, root: Path = ROOT) -> None:
+    """Keep one service's result in place of its former one."""
+    path = measured_file(fleet, root)
+    kept = load_measured(fleet, root)
+    key = f"{service.host}/{service.service}"
+    if kept.services.get(key) == service:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Hosts are handled by one thread, so nobody else writes between the reading above and this.
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    merged = Measured(services={**kept.services, key: service})
+    beside.write_text(merged.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    beside.replace(path)

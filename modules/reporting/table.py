@@ -1,0 +1,126 @@
+"""`python -m modules.reporting.table`: what was measured on the fleet's hosts, and a line to try it.
+
+Exit status 1 when any service that has a gate did not pass it, or was not measured.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from modules.catalog import load_catalog
+from modules.fleet import Fleet, FleetError, ServicePlan, load_fleet
+from modules.fleet.plan import host_plan
+from modules.gating import Verdict
+from modules.reporting.measured import Figure, Measured, MeasuredService, load_measured
+from modules.reporting.trial import trial_line
+from modules.spec.fleet import ResolvedHost
+from modules.spec.gate import BenchyWorkload
+
+# A CI's log breaks no lines; rich would take it for 80 columns wide.
+LOG_WIDTH = 150
+_STYLES = {Verdict.PASS: "bold green", Verdict.WARN: "bold yellow", Verdict.FAIL: "bold red"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A gated service on a host, and what was measured of it, if anything."""
+
+    host: ResolvedHost
+    plan: ServicePlan
+    workload: BenchyWorkload
+    measured: MeasuredService | None
+
+    @property
+    def passed(self) -> bool:
+        """A warning is no pass."""
+        return self.measured is not None and self.measured.verdict is Verdict.PASS
+
+
+def rows_of(fleet: Fleet, measured: Measured) -> list[Row]:
+    """A row for every gated service of the fleet, also where nothing was measured."""
+    catalog = load_catalog()
+    return [
+        Row(host, plan, plan.gate.workload, measured.services.get(f"{host.name}/{plan.name}"))
+        for host in fleet.hosts.values()
+        for plan in host_plan(host, catalog).services
+        if plan.gate is not None
+    ]
+
+
+def headline(workload: BenchyWorkload) -> tuple[str, str]:
+    """The two metrics that stand in the table: prompt and decode speed of the workload's first cell."""
+    depth, pp, tg = workload.depth[0], workload.pp[0], workload.tg[0]
+    cell = f"{f' d{depth}' if depth else ''} c{workload.concurrency[0]}"
+    return f"pp{pp}{cell}", f"tg{tg}@pp{pp}{cell}"
+
+
+def _speed(figure: Figure | None, metric: str) -> Text:
+    if figure is None:
+        return Text("not measured")
+    return Text.assemble(f"{figure.mean:.1f} ± {figure.std:.1f}", ("\n" + metric, "dim"))
+
+
+def _when(utc: str) -> str:
+    return datetime.fromisoformat(utc).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def table_of(fleet: Fleet, rows: list[Row]) -> Table:
+    """The table as people see it."""
+    table = Table(title=f"Fleet {fleet.name}: measured by llama-benchy on each host")
+    for column in ("host", "GPU", "engine", "model", "release"):
+        table.add_column(column, overflow="fold")
+    for column in ("prompt tok/s", "decode tok/s"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for column in ("verdict", "measured"):
+        table.add_column(column, no_wrap=True)
+    for row in rows:
+        prompt, decode = headline(row.workload)
+        engine, found = f"{row.plan.service.engine}\n{row.plan.service.profile}", row.measured
+        if found is None:
+            table.add_row(row.host.name, "?", engine, row.plan.model.served_as, "?", "", "", "not measured", "never")
+            continue
+        table.add_row(
+            row.host.name,
+            found.gpu or "none",
+            engine,
+            found.model,
+            found.release,
+            _speed(found.metrics.get(prompt), prompt),
+            _speed(found.metrics.get(decode), decode),
+            Text(found.verdict, _STYLES[found.verdict]),
+            _when(found.measured),
+        )
+    return table
+
+
+def main() -> int:
+    """Print the table, what did not pass, and a line to try the first service that serves."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=LOG_WIDTH)
+    try:
+        fleet = load_fleet()
+    except FleetError as error:
+        console.print(str(error), markup=False, highlight=False)
+        return 1
+    rows = rows_of(fleet, load_measured(fleet.name))
+    console.print(table_of(fleet, rows))
+    for row in rows:
+        for reason in row.measured.reasons if row.measured is not None else []:
+            console.print(f"{row.host.name}/{row.plan.name}: {reason}", markup=False, highlight=False)
+    served = next((row for row in rows if row.measured is not None and row.measured.verdict is not Verdict.FAIL), None)
+    if served is not None:
+        console.print("\nTry it:")
+        # Not wrapped: it is to be copied.
+        console.print(trial_line(served.host, served.plan), markup=False, highlight=False, soft_wrap=True)
+    return 0 if rows and all(row.passed for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

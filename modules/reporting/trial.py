@@ -1,0 +1,58 @@
+"""A command line by which one can try a served model at once, from where one sits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+from modules.fleet import ServicePlan
+from modules.release import layout
+from modules.release.build import key_variable
+from modules.spec.fleet import ResolvedHost
+
+
+def _shown(path: str | Path) -> str:
+    """A path as short as it can be from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def ssh_words(host: ResolvedHost) -> list[str]:
+    """How the host is reached: by the fleet's ssh_config or one that lies beside the key (a lab's), else directly."""
+    beside = Path(host.ssh.key).with_name("ssh_config") if host.ssh.key is not None else None
+    config = host.ssh.config or (beside if beside is not None and beside.is_file() else None)
+    if config is not None:
+        return ["ssh", "-F", _shown(config), host.name]
+    words = ["ssh"]
+    words += ["-i", _shown(host.ssh.key)] if host.ssh.key is not None else []
+    words += ["-p", str(host.ssh.port)] if host.ssh.port != 22 else []
+    return [*words, f"{host.ssh.user}@{host.address}"]
+
+
+def question(plan: ServicePlan) -> str:
+    """A chat completion's body."""
+    message = {"role": "user", "content": "Tell me about sparks."}
+    return json.dumps({"model": plan.model.served_as, "messages": [message], "max_tokens": 64})
+
+
+def request_words(plan: ServicePlan) -> list[str]:
+    """The request, as typed on the host, with its body on standard input.
+
+    An API key goes from its file to curl in a header file of the shell's own, so that no process list shows it.
+    """
+    url = f"{layout.endpoint(plan.service.listen, plan.service.port)}/v1/chat/completions"
+    words = ["curl", "-s", url, "-H", "content-type:application/json", "-d", "@-"]
+    variable = key_variable(plan)
+    if variable is None:
+        return words
+    header = f"sudo sed -n 's/^{variable}=/Authorization: Bearer /p' {layout.secret_file(plan.name)}"
+    return [*words, "-H", f"@<({header})"]
+
+
+def trial_line(host: ResolvedHost, plan: ServicePlan) -> str:
+    """The whole line, for bash: the question, piped by ssh into curl on the host."""
+    words = request_words(plan)
+    remote = shlex.join(words) if key_variable(plan) is None else shlex.quote(" ".join(words))
+    return f"echo {shlex.quote(question(plan))} | {shlex.join(ssh_words(host))} {remote}"

@@ -1,0 +1,21 @@
+"""Serve: each service's release in force, its systemd unit enabled, its server ready."""
+
+from __future__ import annotations
+
+from pyinfra import host
+from pyinfra.api import deploy
+
+from modules.fleet import HostPlan
+from modules.operations.engine import service_running
+
+
+@deploy("Engine")
+def engine(plan: HostPlan) -> None:
+    """Start what is to be started; leave alone what serves already."""
+    for service in host.loop(plan.services):
+        service_running(
+            name=f"Service {service.name}",
+            plan=service,
+            image=image_reference(service.recipe),
+            home=plan.settings.weights.home,
+        )

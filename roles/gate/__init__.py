@@ -1,0 +1,21 @@
+"""Prove: each service's speed, measured from the client's side, against its thresholds."""
+
+from __future__ import annotations
+
+from pyinfra import host
+from pyinfra.api import deploy
+
+from modules.fleet import HostPlan
+from modules.operations.gate import gate_passed
+from modules.operations.tools import tools_installed
+
+
+@deploy("Gate")
+def gate(plan: HostPlan) -> None:
+    """Measure releases that were not measured yet; judge all."""
+    gated = [service for service in plan.services if service.gate is not None]
+    for service in host.loop(gated):
+        if service.gate is not None:
+            gate_passed(
+                name=f"Gate of {service.name}", plan=service, gate=service.gate, home=plan.settings.weights.home
+            )
