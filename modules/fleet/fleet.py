@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from modules.fleet.problem import FleetError, Origin, Problem
 from modules.fleet.secret import SecretMissingError, fetch
-from modules.spec.fleet import ResolvedHost
+from modules.fleet.tree import Tree, find
+from modules.spec.fleet import FleetFile, ResolvedHost
 from modules.spec.secret import SecretReference
 
 
@@ -21,6 +23,17 @@ class Fleet:
     secrets: dict[str, SecretReference] = field(default_factory=dict)
     lines: dict[str, Origin] = field(default_factory=dict, repr=False)
     _values: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, file: FleetFile, path: Path, hosts: Iterable[ResolvedHost], tree: Tree) -> Fleet:
+        """Put a fleet together from what was read. `tree`: the whole file's, for the places of its secrets."""
+        return cls(
+            name=file.fleet,
+            path=path,
+            hosts={host.name: host for host in hosts},
+            secrets=file.secrets,
+            lines={name: find(tree, ("secrets", name)).origin for name in file.secrets},
+        )
 
     def secret(self, name: str) -> str:
         """Give a secret's value, fetched on the controller at most once.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from modules.fleet.problem import Problem
+from modules.fleet.problem import Origin, Problem
 from modules.fleet.tree import Tree
+from modules.spec.secret import SecretReference
 
 # Prefixes that their issuers chose so that scanners can find them; and a password inside an address.
 _LOOKS_SECRET = re.compile(
@@ -33,30 +34,63 @@ TODO = (
 )
 
 
-def inline_secrets(tree: Tree) -> Iterator[tuple[Tree, Problem]]:
-    """Give each value that is a secret, with what to tell; the telling does not hold the value."""
-    declared = tree.child("secrets")
-    if declared is not None:
-        yield from _declared_inline(declared)
+class InlineSecrets:
+    """The secrets that stand in a file. `problems`: one for each, which does not hold its value."""
+
+    def __init__(self, tree: Tree) -> None:
+        found = list(_found(tree))
+        # Longest first: one may be a part of another.
+        self._values = sorted({value for value, _ in found if value}, key=len, reverse=True)
+        self._by_origin = {problem.origin: problem for _, problem in found}
+        self.problems = list(self._by_origin.values())
+
+    def masked(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Add these problems to ours, without any secret's value, and without those about the same places."""
+        others = [problem for problem in problems if problem.origin not in self._by_origin]
+        return [self._hidden(problem) for problem in self.problems + others]
+
+    def _hidden(self, problem: Problem) -> Problem:
+        key = tuple(self._without(part) if isinstance(part, str) else part for part in problem.origin.key)
+        origin = Origin(problem.origin.line, key)
+        return Problem(origin, self._without(problem.what), self._without(problem.todo))
+
+    def _without(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, "(hidden)")
+        return text
+
+
+Found = tuple[str, Problem]
+"""A secret's value (empty where there is none to hide) and what to tell of it."""
+
+
+def _found(tree: Tree) -> Iterator[Found]:
+    for secret in (declared.keys or {}).values() if (declared := tree.child("secrets")) is not None else ():
+        yield from _in_place_of_a_reference(secret)
     for value in tree.walk():
         if isinstance(value.scalar, str) and _LOOKS_SECRET.search(value.scalar):
-            yield value, Problem(value.origin, "a secret is written in the file", TODO)
+            yield value.scalar, Problem(value.origin, "a secret is written in the file", TODO)
         elif _handed_on_by_name(value):
-            yield value, Problem(value.origin, "a secret's value is written in the file", TODO)
-    for value in tree.walk():
-        for name in value.keys or {}:
+            yield str(value.scalar), _inline(value)
+        for name, child in (value.keys or {}).items():
             if _LOOKS_SECRET.search(name):
-                yield Tree(value.origin, scalar=name), Problem(value.origin, "a secret is written as a key", TODO)
+                yield name, Problem(child.origin, "a secret is written in the file", TODO)
 
 
-def _declared_inline(secrets: Tree) -> Iterator[tuple[Tree, Problem]]:
-    for secret in (secrets.keys or {}).values():
-        if secret.keys is None:
-            yield secret, Problem(secret.origin, "a secret's value is written in the file", TODO)
-        for key in ("value", "inline", "secret"):
-            inner = secret.child(key)
-            if inner is not None:
-                yield inner, Problem(inner.origin, "a secret's value is written in the file", TODO)
+def _in_place_of_a_reference(secret: Tree) -> Iterator[Found]:
+    if secret.keys is None:
+        for value in secret.walk():
+            yield "" if value.scalar is None else str(value.scalar), _inline(secret)
+    for key, child in (secret.keys or {}).items():
+        if child.is_null:
+            # `{the-secret}` reads as a mapping whose key it is.
+            yield key, _inline(child)
+        elif key not in SecretReference.model_fields and child.scalar is not None:
+            yield str(child.scalar), _inline(child)
+
+
+def _inline(value: Tree) -> Problem:
+    return Problem(value.origin, "a secret's value is written in the file", TODO)
 
 
 def _handed_on_by_name(value: Tree) -> bool:

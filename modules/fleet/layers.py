@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from modules.catalog import Catalog
+from modules.fleet.names import name_problems
 from modules.fleet.problem import Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, overlay, without_nulls
@@ -16,13 +18,19 @@ class Layers:
         self._tree = tree
         self._groups = _mapping(tree, "groups")
         self._hosts = _mapping(tree, "hosts")
+        self.hosts = tuple(self._hosts.keys or {})
 
-    def problems(self) -> list[Problem]:
+    def problems(self, catalog: Catalog) -> list[Problem]:
         """Tell what is wrong with each layer by itself, used or not, and with the names of groups."""
-        layers = [_mapping(self._tree, "defaults"), *_mappings(self._groups)]
-        layers += [_mapping(host, "settings") for host in _mappings(self._hosts)]
-        found = [problem for layer in layers for problem in layer_problems(HostSettings, without_nulls(layer))]
-        return found + self._unknown_groups()
+        secrets = tuple(_mapping(self._tree, "secrets").keys or {})
+        found = self._unknown_groups()
+        for layer in (_mapping(self._tree, "defaults"), *_mappings(self._groups), *self._own_settings()):
+            found += layer_problems(HostSettings, without_nulls(layer))
+            found += name_problems(layer, catalog, secrets)
+        return found
+
+    def _own_settings(self) -> list[Tree]:
+        return [_mapping(host, "settings") for host in _mappings(self._hosts)]
 
     def groups(self, host: str) -> tuple[str, ...]:
         """Name the host's groups that there are, in its order."""

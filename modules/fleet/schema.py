@@ -55,6 +55,10 @@ def _lenient(schema: Any) -> Any:
     lenient = {key: _lenient(value) for key, value in schema.items()}
     if lenient.get("type") == "string" and not {"enum", "const", "pattern"} & lenient.keys():
         lenient["type"] = ["string", "number"]
+    if "patternProperties" in lenient:
+        # Also the entries of a mapping can be taken away: a service, a flag.
+        lenient["patternProperties"] = {key: _or_null(value) for key, value in lenient["patternProperties"].items()}
+        lenient["additionalProperties"] = False
     return lenient
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from modules.fleet.problem import Origin, Problem
-from modules.fleet.tree import Tree
+from modules.fleet.tree import Tree, find
 from modules.fleet.validate import validated
-from modules.spec.fleet import FleetFile
+from modules.spec.fleet import FleetFile, ResolvedHost
 
 # pyinfra gives every host to the first, and names the second after inventory.py.
 _RESERVED_GROUPS = ("all", "inventory")
@@ -41,6 +42,20 @@ def shape_problems(tree: Tree) -> list[Problem]:
     outcome = validated(FleetFile, tree)
     wrong = outcome if isinstance(outcome, list) else []
     return empty + [p for p in wrong if not (empty and p.origin.key == ("hosts",))] + _reserved(tree)
+
+
+def same_address(hosts: Iterable[ResolvedHost], tree: Tree) -> list[Problem]:
+    """Tell which hosts are one machine under two names."""
+    problems: list[Problem] = []
+    seen: dict[tuple[str, int], str] = {}
+    for host in hosts:
+        place = (host.address.lower().rstrip("."), host.ssh.port)
+        other = seen.setdefault(place, host.name)
+        if other != host.name:
+            origin, first = (find(tree, ("hosts", name)).origin for name in (host.name, other))
+            what = f"duplicate host: {host.address} port {host.ssh.port} is {other}'s too (line {first.line})"
+            problems.append(Problem(origin, what, "keep one of them, or correct the address"))
+    return problems
 
 
 def _reserved(tree: Tree) -> list[Problem]:

@@ -289,6 +289,18 @@ REFUSALS = (
         hosts: {spark-1: {}}
         """,
         (7, "defaults.services.gpt-oss.image.pins.vllm.commit", "has not the right form; write 40 hex digits"),
+        (7, "defaults.services.gpt-oss.image.recipe", "unknown image recipe 'vllm-mxfp5'; did you mean vllm-mxfp4?"),
+    ),
+    refusal(
+        "unknown engine in a group that no host uses, and on a service that is wrong otherwise too",
+        """\
+        fleet: office
+        groups:
+          unused: {services: {gpt-oss: {engine: vlm, prot: 1}}}
+        hosts: {spark-1: {}}
+        """,
+        (3, "groups.unused.services.gpt-oss.engine", "unknown engine 'vlm'; did you mean vllm?"),
+        (3, "groups.unused.services.gpt-oss.prot", "unknown key; did you mean port?"),
     ),
     refusal(
         "unknown recipe",
@@ -381,7 +393,11 @@ REFUSALS = (
                   tg128@pp512 c1: {min: 50}
         hosts: {spark-1: {}}
         """,
-        (10, "defaults.services.gpt-oss.gate.thresholds.tg128@pp512 c1", "the workload does not measure this; it measures"),
+        (
+            10,
+            "defaults.services.gpt-oss.gate.thresholds.tg128@pp512 c1",
+            "the workload does not measure this; it measures",
+        ),
     ),
     refusal(
         "a threshold without a bound",
@@ -544,7 +560,7 @@ REFUSALS = (
           hardwear: {}
           services:
             gpt-oss:
-              engine: vllm-mxfp4
+              engine: vlm
               model: gpt-oss-120b
               port: 99999
         hosts:
@@ -553,6 +569,7 @@ REFUSALS = (
         (1, "fleet", "missing"),
         (1, "flet", "unknown key; did you mean fleet?"),
         (3, "defaults.hardwear", "unknown key; did you mean hardware?"),
+        (6, "defaults.services.gpt-oss.engine", "unknown engine 'vlm'"),
         (8, "defaults.services.gpt-oss.port", "out of range"),
         (10, "hosts.spark-1.groups[0]", "unknown group 'none'"),
     ),

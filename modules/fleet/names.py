@@ -1,0 +1,41 @@
+"""Check the names by which a layer refers to the catalog and to the fleet's secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from modules.catalog import Catalog
+from modules.fleet.problem import Key, Problem
+from modules.fleet.suggest import advice, nearest
+from modules.fleet.tree import Tree, find
+
+
+def name_problems(layer: Tree, catalog: Catalog, secrets: Sequence[str]) -> Iterator[Problem]:
+    """Tell which names in a layer of settings mean nothing, whether a host uses the layer or not."""
+    known: tuple[tuple[Key, str, str, Mapping[str, object]], ...] = (
+        (("engine",), "engine", "engines", catalog.engines),
+        (("model",), "model", "models", catalog.models),
+        (("gate",), "gate", "gates", catalog.gates),
+        (("image", "recipe"), "image recipe", "recipes", catalog.images),
+    )
+    services = layer.child("services")
+    for service in (services.keys or {}).values() if services is not None else ():
+        for key, kind, kinds, entries in known:
+            place = find(service, key)
+            name = place.tree.scalar
+            if not place.rest and isinstance(name, str) and name not in entries:
+                yield Problem(place.origin, f"unknown {kind} {name!r}", advice(name, entries, kinds))
+        for key in (("api_key",), ("model", "token")):
+            place = find(service, key)
+            if not place.rest and place.tree.scalar is not None and place.tree.scalar not in secrets:
+                yield _no_secret(place.tree, secrets)
+
+
+def _no_secret(value: Tree, secrets: Sequence[str]) -> Problem:
+    # What is written may be the secret itself, so it is not repeated.
+    what = "this is no name of a secret of this fleet"
+    meant = nearest(str(value.scalar), secrets)
+    if meant is not None:
+        return Problem(value.origin, what, f"did you mean {meant}?")
+    names = f" (declared: {', '.join(sorted(secrets))})" if secrets else ""
+    return Problem(value.origin, what, f"declare it under secrets: and write its name here, never its value{names}")

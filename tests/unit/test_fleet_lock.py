@@ -1,0 +1,106 @@
+"""The lock: written whole or not at all, and never changed by a second resolution."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from modules.fleet import FleetError
+from modules.fleet.lock import lock_path, read_lock, record
+
+COMMIT = "b5c939de8f754692c1647ca79fbf85e8c1e70f8a"
+OTHER = "6cee5e81ee83917806bbde320786a8fb61efebee"
+DIGEST = "sha256:" + "0" * 64
+
+
+@pytest.fixture
+def fleet_file(tmp_path: Path) -> Path:
+    path = tmp_path / "office.yaml"
+    path.write_text("fleet: office\n")
+    return path
+
+
+def test_lock_stands_beside_the_fleet_file(fleet_file: Path) -> None:
+    assert lock_path(fleet_file) == fleet_file.parent / "office.lock.yaml"
+
+
+def test_absent_lock_is_empty(fleet_file: Path) -> None:
+    lock = read_lock(fleet_file)
+
+    assert lock.commit("openai/gpt-oss-120b", "main") is None
+    assert lock.digest("lmsysorg/sglang:latest") is None
+
+
+def test_what_is_recorded_is_read_back(fleet_file: Path) -> None:
+    record(fleet_file, models={"openai/gpt-oss-120b@main": COMMIT})
+    record(fleet_file, images={"docker.io/lmsysorg/sglang:latest-cu130": DIGEST})
+
+    lock = read_lock(fleet_file)
+    assert lock.commit("openai/gpt-oss-120b", "main") == COMMIT
+    assert lock.digest("docker.io/lmsysorg/sglang:latest-cu130") == DIGEST
+
+
+def test_entry_that_is_there_stays(fleet_file: Path) -> None:
+    record(fleet_file, models={"a/b@main": COMMIT})
+
+    assert record(fleet_file, models={"a/b@main": OTHER}).commit("a/b", "main") == COMMIT
+
+
+def test_text_is_stable_and_commented(fleet_file: Path) -> None:
+    record(fleet_file, models={"z/z@main": COMMIT, "a/a@main": OTHER})
+    record(fleet_file, images={"registry/x:1": DIGEST})
+    text = lock_path(fleet_file).read_text()
+    written = lock_path(fleet_file).stat().st_mtime_ns
+
+    record(fleet_file, images={"registry/x:1": DIGEST}, models={"a/a@main": OTHER})
+
+    assert lock_path(fleet_file).stat().st_mtime_ns == written
+    assert text.startswith("# What the fleet's loose wishes resolved to")
+    assert list(yaml.safe_load(text)) == ["images", "models"]
+    assert list(yaml.safe_load(text)["models"]) == ["a/a@main", "z/z@main"]
+    assert sorted(path.name for path in fleet_file.parent.iterdir()) == ["office.lock.yaml", "office.yaml"]
+
+
+@pytest.mark.parametrize("value", ["main", COMMIT[:12], COMMIT.upper(), ""])
+def test_something_that_is_no_commit_is_not_recorded(value: str, fleet_file: Path) -> None:
+    with pytest.raises(ValidationError):
+        record(fleet_file, models={"a/b@main": value})
+    assert not lock_path(fleet_file).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("models:\n  a/b@main: main\n", "2: models.a/b@main", "40 hex digits"),
+        ("model:\n  a/b@main: x\n", "1: model", "did you mean models?"),
+        ("images: [x]\n", "1: images", "not a mapping"),
+        ("models:\n  a: b\n  a: c\n", "3: models.a", "duplicate key"),
+    ],
+)
+def test_lock_that_was_edited_wrongly_is_refused_with_its_line(
+    text: str, place: str, words: str, fleet_file: Path
+) -> None:
+    lock_path(fleet_file).write_text(text)
+
+    with pytest.raises(FleetError) as caught:
+        read_lock(fleet_file)
+
+    assert str(caught.value).startswith(f"{lock_path(fleet_file)}:{place}: ")
+    assert words in str(caught.value)
+
+
+def test_lock_with_comments_only_is_empty(fleet_file: Path) -> None:
+    lock_path(fleet_file).write_text("# nothing yet\n\n")
+
+    assert read_lock(fleet_file).models == {}
+
+
+def test_writers_at_once_lose_nothing(fleet_file: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: record(fleet_file, models={f"a/{n}@main": COMMIT}), range(24)))
+
+    assert len(read_lock(fleet_file).models) == 24
