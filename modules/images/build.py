@@ -1,0 +1,98 @@
+"""A recipe rendered: the Dockerfile, the files beside it, and the hash of both that names the image."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from modules.spec.image import Recipe
+
+_ROLE = Path(__file__).parents[2] / "roles" / "image"
+_SUFFIX = ".Dockerfile.j2"
+# Written into every image; by this name the templates copy it.
+PROVENANCE = "tinderbox-image.json"
+
+
+@dataclass(frozen=True)
+class Build:
+    """What is built. `files`: name → text, the whole context with the Dockerfile."""
+
+    name: str
+    base: str
+    files: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits of the sha256 of the Dockerfile and all files beside it.
+
+        Where things are fetched from, and how many compilers run at once, is not in it: they change no image.
+        """
+        found = hashlib.sha256()
+        for name, text in sorted(self.files.items()):
+            for part in (name.encode(), text.encode()):
+                found.update(len(part).to_bytes(8, "big") + part)
+        return found.hexdigest()[:12]
+
+    @property
+    def tag(self) -> str:
+        """The image's name: another content has another one."""
+        return f"tinderbox/{self.name}:{self.digest}"
+
+
+def build_of(recipe: Recipe) -> Build:
+    """Render a recipe that is built.
+
+    Raises `ValueError` for one that is pulled, `jinja2.UndefinedError` where the template wants what the recipe lacks.
+    """
+    if recipe.template is None or recipe.base is None:
+        raise ValueError("a recipe without a template is pulled, not built")
+    name = recipe.template.removesuffix(_SUFFIX)
+    files = dict(_context(name))
+    files["Dockerfile"] = _templates().get_template(recipe.template).render(_variables(recipe))
+    files[PROVENANCE] = json.dumps(provenance(name, recipe), indent=1, sort_keys=True) + "\n"
+    return Build(name=name, base=recipe.base, files=files)
+
+
+def provenance(name: str, recipe: Recipe) -> dict[str, object]:
+    """What an image tells of its origin; the host adds the hash and the time."""
+    return {
+        "recipe": name,
+        "base": recipe.base,
+        "architecture": recipe.architecture,
+        "sources": {pin: {"repository": of.repository, "commit": of.commit} for pin, of in recipe.pins.items()},
+        "packages": recipe.packages,
+        "arguments": recipe.arguments,
+    }
+
+
+def _variables(recipe: Recipe) -> dict[str, object]:
+    return {
+        "base": recipe.base,
+        "architecture": recipe.architecture,
+        "pins": recipe.pins,
+        "packages": recipe.packages,
+        "arguments": recipe.arguments,
+    }
+
+
+@cache
+def _templates() -> Environment:
+    # The output is a Dockerfile, where HTML's escapes would be wrong.
+    return Environment(  # noqa: S701
+        loader=FileSystemLoader(_ROLE / "templates"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def _context(name: str) -> dict[str, str]:
+    folder = _ROLE / "files" / name
+    return {path.name: path.read_text() for path in sorted(folder.iterdir())} if folder.is_dir() else {}

@@ -1,0 +1,38 @@
+"""Names of images: as docker on a host knows them, and where they are pulled from."""
+
+from __future__ import annotations
+
+from modules.images.build import build_of
+from modules.spec.image import Recipe
+from modules.spec.lock import Lock
+
+
+def image_reference(recipe: Recipe, lock: Lock) -> str:
+    """The name by which a recipe's image is run.
+
+    A built one's tag is made from its content. A pulled one is meant by digest: the recipe's, else the lock's; while
+    neither has one, by its tag.
+    """
+    if recipe.reference is None:
+        return build_of(recipe).tag
+    digest = recipe.digest or lock.digest(recipe.reference)
+    return recipe.reference if digest is None else pull_reference(recipe.reference, digest)
+
+
+def pull_reference(reference: str, digest: str | None) -> str:
+    """`name:tag` as it is pulled by digest. Docker forgets a tag that stands beside a digest."""
+    return reference if digest is None else f"{_without_tag(reference)}@{digest}"
+
+
+def base_reference(base: str, registry: str | None) -> str:
+    """Where a base image is pulled from: the site's registry holds it under its own name, without the first host."""
+    if registry is None:
+        return base
+    first, slash, rest = base.partition("/")
+    is_host = slash and ("." in first or ":" in first or first == "localhost")
+    return f"{registry}/{rest if is_host else base}"
+
+
+def _without_tag(reference: str) -> str:
+    name, colon, tag = reference.rpartition(":")
+    return name if colon and "/" not in tag else reference

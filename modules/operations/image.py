@@ -1,0 +1,115 @@
+"""Container images on a host."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator
+
+from pyinfra import host, logger
+from pyinfra.api import FunctionCommand, Host, QuoteString, State, StringCommand, operation
+from pyinfra.api.command import PyinfraCommand
+
+from modules.facts.image import ImageOnHost
+from modules.facts.job import JobState
+from modules.fleet import load_fleet
+from modules.fleet.lock import read_lock, record
+from modules.images import Build, base_reference, build_of, image_reference
+from modules.operations.job import Job, run_job
+from modules.operations.require import unreadable
+from modules.release import layout
+from modules.spec.image import Recipe
+
+IMAGES = str(layout.STATE / "images")
+_TIMEOUT_S = 6 * 3600
+
+
+def build_request(build: Build, registry: str | None, size_gib: float) -> str:
+    """What `build_image.py` reads."""
+    return json.dumps(
+        {
+            "tag": build.tag,
+            "digest": build.digest,
+            "base": base_reference(build.base, registry),
+            "files": build.files,
+            "size_gib": size_gib,
+        }
+    )
+
+
+def build_job(build: Build) -> Job:
+    """The job that builds."""
+    command = (layout.PYTHON, str(layout.PROGRAMS / "build_image.py"), f"{_folder(build)}/request.json")
+    return Job("image", f"{build.name}-{build.digest}", f"image {build.name}", command, _TIMEOUT_S)
+
+
+def pull_job(reference: str) -> Job:
+    """The job that pulls."""
+    key = hashlib.sha256(reference.encode()).hexdigest()[:12]
+    command = (layout.PYTHON, str(layout.PROGRAMS / "pull_image.py"), reference)
+    return Job("image", key, f"image {reference}", command, _TIMEOUT_S)
+
+
+def _folder(build: Build) -> str:
+    return f"{IMAGES}/{build.name}-{build.digest}"
+
+
+def record_digest(state: State, host: Host, job: Job, reference: str) -> bool:
+    """Keep what a tag stood for in the fleet's lock, so that every run and every host gets the same image."""
+    status = host.get_fact(JobState, job=job.name, key=job.key)
+    digest = status.result.get("digest") if status is not None and status.result is not None else None
+    if not isinstance(digest, str):
+        host.log(f"{job.title}: the registry gave it no digest, so it can not be pinned", log_func=logger.error)
+        return False
+    wanted = record(load_fleet().path, images={reference: digest}).digest(reference)
+    if wanted == digest:
+        return True
+    host.log(
+        f"{reference} moved from {wanted} to {digest} during this run; the lock keeps the former: run again",
+        log_func=logger.error,
+    )
+    return False
+
+
+@operation()
+def image_present(recipe: Recipe, registry: str | None) -> Generator[PyinfraCommand, None, None]:
+    """Have a recipe's image on the host: built there as a job, or pulled.
+
+    + recipe: what is wanted
+    + registry: `host[:port]` of a registry of the site's that holds base images, or None
+    """
+    reference = image_reference(recipe, read_lock(load_fleet().path))
+    found = host.get_fact(ImageOnHost, reference=reference)
+    if found is None:
+        yield from unreadable(f"the image {reference}")
+    elif recipe.reference is not None:
+        yield from _pulled(recipe.reference, reference, here=found.id is not None)
+    else:
+        build = build_of(recipe)
+        if found.recipe == build.digest:
+            host.noop(f"image {reference} is there")
+        else:
+            yield from _built(build, registry, recipe.size_gib)
+
+
+def _built(build: Build, registry: str | None, size_gib: float) -> Generator[PyinfraCommand, None, None]:
+    folder = QuoteString(_folder(build))
+    # One round trip; the context lies there afterwards, for a build by hand.
+    yield StringCommand(
+        *("mkdir -p", folder, "&& cat >", StringCommand(folder, "/request.json.new", _separator="")),
+        *("&& mv", StringCommand(folder, "/request.json.new", _separator="")),
+        StringCommand(folder, "/request.json", _separator=""),
+        _stdin=build_request(build, registry, size_gib),
+    )
+    yield from run_job(build_job(build))
+
+
+def _pulled(wish: str, reference: str, *, here: bool) -> Generator[PyinfraCommand, None, None]:
+    pinned = "@" in reference
+    if here and pinned:
+        host.noop(f"image {reference} is there")
+        return
+    job = pull_job(reference)
+    yield from run_job(job)
+    if not pinned:
+        yield FunctionCommand(record_digest, (job, wish), {})

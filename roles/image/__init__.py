@@ -1,0 +1,21 @@
+"""The container images of the engines: built on the host from a recipe, or pulled by digest."""
+
+from __future__ import annotations
+
+from pyinfra import host
+from pyinfra.api import deploy
+
+from modules.fleet import HostPlan
+from modules.operations.image import image_present
+
+
+@deploy("Image")
+def image(plan: HostPlan) -> None:
+    """Have the image of every service on the host; one that two services share is built once."""
+    recipes = {service.recipe.model_dump_json(): service.recipe for service in plan.services}
+    for recipe in host.loop(list(recipes.values())):
+        image_present(
+            name=f"Image {recipe.template or recipe.reference}",
+            recipe=recipe,
+            registry=plan.settings.network.registry,
+        )
