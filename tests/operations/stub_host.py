@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from pyinfra.context import ctx_host
@@ -31,7 +31,7 @@ class StubHost:
         self.logged.append(text)
 
 
-def commands_of(host: StubHost, operation: Callable[..., Any], **arguments: Any) -> list[Any]:
+def commands_of(host: StubHost, operation: Any, **arguments: Any) -> list[Any]:
     """Every command that the operation gives on that host."""
     with ctx_host.use(host):
         commands: Iterable[Any] = operation._inner(**arguments)

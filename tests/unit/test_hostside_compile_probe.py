@@ -6,8 +6,9 @@ import json
 import stat
 from pathlib import Path
 
-import compile_probe
 import pytest
+
+from modules.hostside import compile_probe
 
 STAND_IN = """#!/bin/sh
 echo "$*" >> {log}

@@ -8,8 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
-import fetch_key
 import pytest
+
+from modules.hostside import fetch_key
 
 KEYS = Path(__file__).parents[1] / "samples" / "keys"
 RSA, ED25519 = "6FA863ECB61A0B3EDA07C43817AF59CA4C2AE020", "97246C6CC7C0166BEADAEDAAF7066BD588FA2A82"
@@ -38,7 +39,7 @@ class Server(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(fetch_key.network_environment, "load", lambda: None)
+    monkeypatch.setattr("network_environment.load", lambda: None)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

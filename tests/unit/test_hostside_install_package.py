@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-import install_package
 import pytest
-from install_package import InstallError, Transaction
+
+from modules.hostside import install_package
+from modules.hostside.install_package import InstallError, Transaction
 
 SIMULATION = """\
 NOTE: This is only a simulation!
@@ -109,7 +111,7 @@ def test_what_the_host_had_is_kept_once(tmp_path: Path) -> None:
     install_package.remember(undo, "a", Transaction(added=("a", "b"), changed=(("c", "1"),)))
     install_package.remember(undo, "a", Transaction(changed=(("a", "2"),)))
     install_package.remember(undo, "d", Transaction(added=("d",)))
-    assert install_package.read_json(undo) == {
+    assert json.loads(undo.read_text()) == {
         "a": {"added": ["a", "b"], "before": {"c": "1"}},
         "d": {"added": ["d"], "before": {}},
     }
@@ -170,7 +172,7 @@ def test_a_held_lock_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return "done"
 
     monkeypatch.setattr(install_package, "output_of", output_of)
-    monkeypatch.setattr(install_package.time, "sleep", waits.append)
+    monkeypatch.setattr("time.sleep", waits.append)
     install_package.update("/x.sources")
     assert not answers
     assert len(waits) == 1

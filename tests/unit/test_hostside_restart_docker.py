@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-import restart_docker
+
+from modules.hostside import restart_docker
 
 SYSTEMCTL = """#!/bin/sh
 echo "systemctl $*" >> {root}/calls

@@ -28,7 +28,7 @@ def run(files: list[ManagedFile]) -> None:
     for command in settle(files):
         subprocess.run(
             ["sh", "-c", command.get_raw_value()],
-            input=command.connector_arguments.get("_stdin", ""),
+            input=str(command.connector_arguments.get("_stdin", "")),
             text=True,
             check=True,
         )
