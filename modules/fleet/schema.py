@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modules.catalog import Catalog, load_catalog
+from modules.fleet.descriptions import DOCS, descriptions
 from modules.spec.fleet import FleetFile
 from modules.spec.settings import HostSettings
 
@@ -29,7 +30,26 @@ def fleet_schema(catalog: Catalog) -> Schema:
     fleet["properties"]["hosts"] = _keyed(fleet["properties"]["hosts"], {"$ref": "#/$defs/Host"})
     host["settings"], host["ssh"] = layer, {"$ref": "#/$defs/Ssh"}
     fleet["$defs"] |= definitions
+    _describe(fleet)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_plain(fleet)}
+
+
+def _describe(fleet: Schema) -> None:
+    """Add what the docs say of each key."""
+    outer, settings, service = (
+        words for heading, words in descriptions(DOCS.read_text(encoding="utf-8")).items() if words
+    )
+    definitions = fleet["$defs"]
+    for key, words in outer.items():
+        fleet["properties"][key]["description"] = words
+    for key, words in service.items():
+        definitions["Service"]["properties"][key]["description"] = words
+    for path, words in settings.items():
+        section, _, key = path.partition(".")
+        within = definitions["HostSettings"]["properties"]
+        if key:
+            within = definitions[section.capitalize()]["properties"]
+        within[key or section]["description"] = words
 
 
 def _keyed(schema: Schema, value: Schema) -> Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, WithJsonSchema
 
 # Compiled with nvcc 13.0.88: plain 12.x lacks every native FP4 instruction; 12.1a and 12.1f accept the same set.
 ARCHITECTURES = ("12.0", "12.0a", "12.0f", "12.1", "12.1a", "12.1f")
@@ -24,4 +24,4 @@ def _accepted(value: str) -> str:
     raise ValueError(f"unknown architecture {value!r}: use 12.1f (or 12.1a)")
 
 
-Architecture = Annotated[str, AfterValidator(_accepted)]
+Architecture = Annotated[str, AfterValidator(_accepted), WithJsonSchema({"enum": list(_ACCEPTED)})]
