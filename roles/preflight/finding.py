@@ -20,7 +20,7 @@ class Finding:
     """`measured` against `wanted` (empty for a note), and what to do about it."""
 
     severity: Severity
-    subject: str
+    what: str
     measured: str
     wanted: str = ""
     remedy: str = ""
@@ -28,7 +28,7 @@ class Finding:
     def __str__(self) -> str:
         wanted = f"; wanted: {self.wanted}" if self.wanted else ""
         remedy = f". What to do: {self.remedy}" if self.remedy else ""
-        return f"{self.subject}: {self.measured}{wanted}{remedy}"
+        return f"{self.what}: {self.measured}{wanted}{remedy}"
 
 
 def blocking(findings: Iterable[Finding]) -> list[Finding]:

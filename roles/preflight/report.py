@@ -44,7 +44,7 @@ def stop_host(host: Host, findings: Sequence[Finding]) -> None:
         state.should_raise_failed_hosts = _others_go_on
     try:
         # The host of pyinfra's context is a stand-in; what is failed must be the host itself.
-        state.fail_hosts({state.inventory.get_host(host.name)})  # type: ignore[no-untyped-call]
+        state.fail_hosts({state.inventory.get_host(host.name)})
     finally:
         state.should_raise_failed_hosts = ask
     if pyinfra.is_cli:

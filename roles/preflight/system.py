@@ -34,8 +34,8 @@ def judge_system(state: MachineState, hardware: Hardware) -> Iterator[Finding]:
         yield Finding(Severity.NOTE, "not understood", oddity)
 
 
-def _blocked(subject: str, measured: str, wanted: str, remedy: str) -> Finding:
-    return Finding(Severity.BLOCKED, subject, measured, wanted, remedy)
+def _blocked(what: str, measured: str, wanted: str, remedy: str) -> Finding:
+    return Finding(Severity.BLOCKED, what, measured, wanted, remedy)
 
 
 def _sudo(state: MachineState) -> Iterator[Finding]:

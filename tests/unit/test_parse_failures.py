@@ -136,12 +136,12 @@ def test_no_full_disk_is_an_error() -> None:
 
 def test_errors_of_the_gpu_with_and_without_a_process() -> None:
     text = (
-        "Nov 03 10:00:00 spark kernel: NVRM: Xid (PCI:000f:01:00): 31, pid=4242, name=VLLM::EngineCor, Ch 8, MMU Fault\n"
+        "Nov 03 10:00:00 spark kernel: NVRM: Xid (PCI:000f:01:00): 31, pid=4242, name=VLLM::EngineCor, Ch 8, MMU\n"
         "[  12.3] NVRM: Xid (PCI:000f:01:00): 119, Timeout after 6s of waiting for RPC\n"
         "[  13.0] NVRM: Xid (PCI:000f:01:00): 43, pid='<unknown>', name=<unknown>, Ch 00000010\n"
     )
     assert parse_kernel_log(text).xids == (
-        Xid("000f:01:00", 31, 4242, "VLLM::EngineCor", "Ch 8, MMU Fault"),
+        Xid("000f:01:00", 31, 4242, "VLLM::EngineCor", "Ch 8, MMU"),
         Xid("000f:01:00", 119, None, None, "Timeout after 6s of waiting for RPC"),
         Xid("000f:01:00", 43, None, None, "Ch 00000010"),
     )
