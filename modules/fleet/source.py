@@ -15,7 +15,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # Far above any real fleet, far below what a chain of aliases can blow up to.
 _MOST_BYTES = 4 * 1024 * 1024
-_MOST_VALUES = 200_000
+_MOST_VALUES = 50_000
 _DEEPEST = 50
 
 
