@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from modules.facts.machine import MachineState, StoredImage
 from modules.fleet import HostPlan, ServicePlan
+from modules.images import build_of
 from modules.release.layout import model_directory
+from modules.spec.image import Recipe
 from roles.preflight.finding import Finding, Severity
 
 _GIB = 2**30
@@ -40,20 +42,21 @@ def judge_space(state: MachineState, plan: HostPlan) -> Iterator[Finding]:
     """One finding for every file system that is too small; what is on the host already needs no space again."""
     needs = [*_weights(state, plan), *_images(state, plan)]
     reserve = plan.settings.hardware.reserve_disk_gib
-    for mount, free, device in sorted({(disk.mount, disk.free, disk.device) for disk in state.disks.values()}):
+    # One that is in use has another figure each time it is asked for, so its device tells it apart.
+    for device, disk in {disk.device: disk for disk in state.disks.values()}.items():
         here = [need for need in needs if state.disks[need.path].device == device]
-        wanted = sum(need.gib for need in here) + reserve
+        free, wanted = disk.free / _GIB, sum(need.gib for need in here) + reserve
         # The reserve alone is no reason to stop a host that already has everything.
-        if not here or free / _GIB >= wanted:
+        if not here or free >= wanted:
             continue
         parts = " + ".join([f"{need.gib:.1f} for {need.what}" for need in here] + [f"{reserve:.1f} in reserve"])
         yield Finding(
             Severity.BLOCKED,
-            f"disk space on {mount}",
-            f"{free / _GIB:.1f} GiB free",
+            f"disk space on {disk.mount}",
+            f"{free:.1f} GiB free",
             f"{wanted:.1f} GiB ({parts})",
-            f"make {wanted - free / _GIB:.1f} GiB free (`docker system df`, `hf cache ls` and "
-            f"`sudo du -xh {mount} | sort -h` show what takes it), or put settings.weights.home on another disk",
+            f"make {wanted - free:.1f} GiB free (`docker system df`, `hf cache ls` and "
+            f"`sudo du -xh {disk.mount} | sort -h` show what takes it), or put settings.weights.home on another disk",
         )
 
 
@@ -68,16 +71,17 @@ def _weights(state: MachineState, plan: HostPlan) -> Iterator[Need]:
 
 
 def _images(state: MachineState, plan: HostPlan) -> Iterator[Need]:
-    sizes: dict[str, float] = {}
-    for service in plan.services:
-        name = service.service.image.recipe or service.engine.recipe
-        if not any(_is_of(image, name, service) for image in state.images):
-            sizes[name] = service.recipe.size_gib
-    for name, gib in sizes.items():
-        yield Need(f"image {name}", gib, state.docker_root)
+    sizes = {_image_name(service.recipe): service.recipe for service in plan.services}
+    for name, recipe in sizes.items():
+        if not any(_is_of(image, name, recipe) for image in state.images):
+            yield Need(f"image {name}", recipe.size_gib, state.docker_root)
 
 
-def _is_of(image: StoredImage, name: str, service: ServicePlan) -> bool:
-    if service.recipe.reference is not None:
-        return service.recipe.digest is not None and image.digest == service.recipe.digest
-    return image.repository == f"tinderbox/{name}"
+def _image_name(recipe: Recipe) -> str:
+    return build_of(recipe).tag if recipe.reference is None else recipe.reference
+
+
+def _is_of(image: StoredImage, name: str, recipe: Recipe) -> bool:
+    if recipe.digest is not None:
+        return image.digest == recipe.digest
+    return f"{image.repository}:{image.tag}" == name

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from modules.catalog import load_catalog
 from modules.fleet import HostPlan, ServicePlan
+from modules.images import build_of
 from modules.spec.engine import Engine, Readiness
 from modules.spec.image import Recipe
 from modules.spec.model import Model
@@ -16,6 +18,8 @@ SAMPLES = Path(__file__).parents[1] / "samples"
 COMMIT = "a" * 40
 HOME = "/var/lib/tinderbox/huggingface"
 GIB = 2**30
+BUILT = load_catalog().images["vllm-cpu"].model_copy(update={"size_gib": 25.0})
+TAG = build_of(BUILT).tag
 GPU_HEADER = "name, driver_version, pstate, clocks.current.sm [MHz], power.draw [W], utilization.gpu [%]\n"
 
 
@@ -63,7 +67,7 @@ def answer(**changes: Any) -> list[str]:
     return [json.dumps(document(**changes))]
 
 
-def plan(recipe: dict[str, Any] | None = None, **hardware: Any) -> HostPlan:
+def plan(recipe: Recipe | None = None, **hardware: Any) -> HostPlan:
     """gpt-oss-120b (61 GiB) on an engine whose image takes 25 GiB."""
     settings = HostSettings.model_validate(
         {"hardware": hardware, "services": {"gpt-oss": {"engine": "vllm", "model": "gpt-oss-120b"}}}
@@ -80,9 +84,7 @@ def plan(recipe: dict[str, Any] | None = None, **hardware: Any) -> HostPlan:
             source="test",
         ),
         model=Model(repository="openai/gpt-oss-120b", revision=COMMIT, size_gib=61, served_as="gpt-oss", source="test"),
-        recipe=Recipe.model_validate(
-            {"template": "vllm", "base": "cuda", "size_gib": 25, "source": "test"} if recipe is None else recipe
-        ),
+        recipe=BUILT if recipe is None else recipe,
         flags={},
         gate=None,
         encodings={},

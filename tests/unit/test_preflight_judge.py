@@ -8,10 +8,11 @@ import pytest
 
 from modules.facts.machine import machine_state
 from modules.fleet import HostPlan
+from modules.spec.image import Recipe
 from roles.preflight.finding import Finding, Severity, blocking
 from roles.preflight.judge import judge
 from roles.preflight.space import models_asked
-from tests.unit.preflight_machine import COMMIT, GIB, HOME, answer, disk, gpu, plan
+from tests.unit.preflight_machine import COMMIT, GIB, HOME, TAG, answer, disk, gpu, plan
 
 SIMULATED: dict[str, Any] = {"simulated": True, "gpu": "NVIDIA GB10 (simulated)", "memory_gib": 8.0}
 FAILED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
@@ -61,13 +62,10 @@ def test_sudo_that_asks_for_a_password() -> None:
     assert "/etc/sudoers.d/anna" in found.remedy
 
 
-@pytest.mark.parametrize(
-    ("name", "subject"),
-    [("NVIDIA GeForce RTX 5090", "GPU"), ("NVIDIA GB10 (simulated)", "GPU"), ("NVIDIA GB100", "GPU")],
-)
-def test_a_gpu_that_is_not_the_wanted_one(name: str, subject: str) -> None:
+@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 5090", "NVIDIA GB10 (simulated)", "NVIDIA GB100"])
+def test_a_gpu_that_is_not_the_wanted_one(name: str) -> None:
     found = only(findings(gpu=[gpu(name=name)]))
-    assert (found.what, found.measured, found.wanted) == (subject, name, "NVIDIA GB10 (settings.hardware.gpu)")
+    assert (found.what, found.measured, found.wanted) == ("GPU", name, "NVIDIA GB10 (settings.hardware.gpu)")
 
 
 @pytest.mark.parametrize(
@@ -154,9 +152,13 @@ def test_space_is_told_with_every_part() -> None:
     assert found.what == "disk space on /"
     assert found.measured == "100.0 GiB free"
     assert found.wanted == (
-        "106.0 GiB (61.0 for the weights of openai/gpt-oss-120b + 25.0 for image vllm-image + 20.0 in reserve)"
+        f"106.0 GiB (61.0 for the weights of openai/gpt-oss-120b + 25.0 for image {TAG} + 20.0 in reserve)"
     )
     assert found.remedy.startswith("make 6.0 GiB free")
+
+
+def test_a_file_system_that_fills_while_it_is_looked_at_is_told_once() -> None:
+    assert only(findings(disks={"/": disk(100.2), "/var/lib/docker": disk(100.1), HOME: disk(100)})).what.endswith(" /")
 
 
 @pytest.mark.parametrize(("free", "good"), [(106.0, True), (105.9, False)])
@@ -168,7 +170,7 @@ def test_each_file_system_needs_only_what_goes_to_it() -> None:
     split = {"/": disk(1), "/var/lib/docker": disk(46), HOME: disk(80, mount="/data", device=2)}
     root, data = findings(disks=split | {"/var/lib/docker": disk(1)})
     assert (root.what, data.what) == ("disk space on /", "disk space on /data")
-    assert root.wanted == "45.0 GiB (25.0 for image vllm-image + 20.0 in reserve)"
+    assert root.wanted == f"45.0 GiB (25.0 for image {TAG} + 20.0 in reserve)"
     assert data.wanted == "81.0 GiB (61.0 for the weights of openai/gpt-oss-120b + 20.0 in reserve)"
 
 
@@ -183,16 +185,22 @@ def test_a_host_that_has_everything_may_be_full() -> None:
     found = findings(
         disks={path: disk(1) for path in ("/", "/var/lib/docker", HOME)},
         models={MODEL: {"snapshot": int(60.5 * GIB), "pieces": 0}},
-        images={"status": 0, "output": "tinderbox/vllm-image abcdef012345 <none>\n"},
+        images={"status": 0, "output": f"{TAG.replace(':', ' ')} <none>\n"},
     )
     assert found == []
 
 
+def test_an_image_of_another_content_is_not_the_wanted_one() -> None:
+    small = {path: disk(90) for path in ("/", "/var/lib/docker", HOME)}
+    older = f"{TAG.partition(':')[0]} 0123456789ab <none>\n"
+    assert only(findings(disks=small, images={"status": 0, "output": older})).what == "disk space on /"
+
+
 @pytest.mark.parametrize(("digest", "good"), [("sha256:" + "1" * 64, True), ("sha256:" + "2" * 64, False)])
 def test_a_pulled_image_is_there_by_its_digest_only(digest: str, good: bool) -> None:
-    wanted = plan({"reference": "a/b:c", "digest": "sha256:" + "1" * 64, "size_gib": 25, "source": "test"})
+    recipe = Recipe(reference="a/b:c", digest="sha256:" + "1" * 64, size_gib=25, source="test")
     small = {path: disk(90) for path in ("/", "/var/lib/docker", HOME)}
-    found = findings(wanted, disks=small, images={"status": 0, "output": f"a/b c {digest}\n"})
+    found = findings(plan(recipe), disks=small, images={"status": 0, "output": f"a/b c {digest}\n"})
     assert (found == []) is good
 
 
