@@ -68,9 +68,11 @@ def test_a_pull_is_finished_by_its_digest_and_nothing_else() -> None:
     whole = parse_docker_pull(sample("docker-pull-ok.txt"))
     assert whole.finished
     assert (whole.layers, whole.not_extracted, whole.digest) == (2, (), "sha256:" + "2" * 64)
-    cut = parse_docker_pull(sample("docker-pull-ok.txt").partition("Digest")[0])
-    assert not cut.finished
-    assert cut.not_extracted == ()
+    text = sample("docker-pull-ok.txt")
+    cut = parse_docker_pull(text.partition("Digest")[0])
+    assert (cut.finished, cut.not_extracted) == (False, ())
+    assert not parse_docker_pull(text.replace("Digest", "Digits")).finished
+    assert not parse_docker_pull(text.replace("Status", "State")).finished
 
 
 def test_layers_that_never_came() -> None:
