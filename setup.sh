@@ -31,6 +31,6 @@ fi
 
 say "installing the locked packages into .venv"
 [ -x .venv/bin/python ] || "$uv" venv --quiet --python '>=3.11' .venv
-"$uv" pip sync --quiet --require-hashes --python .venv requirements.lock
+"$uv" pip sync --quiet --require-hashes --compile-bytecode --python .venv requirements.lock
 printf '%s' "$wanted" > .venv/.lock-hash.new
 mv .venv/.lock-hash.new .venv/.lock-hash
