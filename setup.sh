@@ -31,6 +31,8 @@ fi
 
 say "installing the locked packages into .venv"
 [ -x .venv/bin/python ] || "$uv" venv --quiet --python '>=3.11' .venv
-"$uv" pip sync --quiet --require-hashes --compile-bytecode --python .venv requirements.lock
+"$uv" pip sync --quiet --require-hashes --python .venv requirements.lock
+# Writes bytecode for what every run imports, also where PYTHONDONTWRITEBYTECODE would make each run compile it anew.
+env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -c 'import pyinfra_cli.main, docker, jinja2, pydantic, rich.table, typer, yaml'
 printf '%s' "$wanted" > .venv/.lock-hash.new
 mv .venv/.lock-hash.new .venv/.lock-hash

@@ -10,6 +10,8 @@ _STEP = re.compile(r"^#(\d+) \[(?:([^\]]*?) )?(\d+)/(\d+)\] (.+)$")
 _END = re.compile(r"^#(\d+) (?:DONE|CACHED|ERROR|CANCELED)\b")
 # `#12 34.5 [123/456] Building CUDA object …`: ninja inside of a step
 _NINJA = re.compile(r"^#(\d+) [\d.]+ \[(\d+)/(\d+)\] ")
+# What our templates put before each step's own words.
+_PRELUDE = re.compile(r"--mount=\S+\s+|set -ae; .*?; set \+a; ?")
 _SHOWN = 60
 
 _LAYER = re.compile(r"^([0-9a-f]{12}): (.+)$")
@@ -31,7 +33,8 @@ class BuildSteps:
             number, stage, _, total, words = found.groups()
             self._totals[stage or ""] = int(total)
             if number not in self._ended:
-                self._running[number] = f"{stage or ''} {words}".strip()
+                name = "" if stage is None or stage.startswith("stage-") else f"{stage}: "
+                self._running[number] = name + " ".join(_PRELUDE.sub("", words).split())
         elif found := _END.match(line):
             if found[1] in self._running:
                 del self._running[found[1]]

@@ -24,6 +24,7 @@ else:
     from progress import Progress
     from service_unit import READY, UNDERWAY, journal, milestone, start_outcome, unit_name, unit_state
 
+Say = Callable[[str], None]
 PAUSE_S = 1.0
 SHOWN_LINES = 20
 # What `docker rm` says where there is no leftover to remove, as is usual.
@@ -42,22 +43,27 @@ def step(unit: str, state: dict[str, str]) -> str:
     return milestone(journal(unit, state.get("InvocationID"))) or "container starting"
 
 
-def follow(unit: str, progress: Progress, restarts_before: int, sleep: Callable[[float], None] = time.sleep) -> str:
+def follow(unit: str, say: Say, restarts_before: int, sleep: Callable[[float], None] = time.sleep) -> str:
     """Wait until the start has ended. Returns its outcome."""
     while True:
         state = unit_state(unit)
         outcome = start_outcome(state, restarts_before)
         if outcome != UNDERWAY:
             return outcome
-        progress.report(step(unit, state))
+        say(step(unit, state))
         sleep(PAUSE_S)
 
 
-def start(unit: str, progress: Progress) -> str:
+def start(unit: str, say: Say) -> str:
     """Start the unit anew and wait."""
     systemctl("reset-failed", unit)
     systemctl("restart", "--no-block", unit)
-    return follow(unit, progress, 0)
+    return follow(unit, say, 0)
+
+
+def attach(unit: str, say: Say) -> str:
+    """Wait for a start that is under way; it may be systemd's own after a crash."""
+    return follow(unit, say, int(unit_state(unit).get("NRestarts") or 0))
 
 
 def keep_log(ledger: Ledger, release: str, unit: str) -> list[str]:
@@ -67,13 +73,12 @@ def keep_log(ledger: Ledger, release: str, unit: str) -> list[str]:
     return lines
 
 
-def go_back(ledger: Ledger, fallback: str | None, unit: str, progress: Progress) -> str:
+def go_back(ledger: Ledger, fallback: str | None, unit: str, say: Say) -> str:
     """Put an earlier release in force again and start it. Returns what came of it, in words."""
     if fallback is None or ledger.entry(fallback) is None:
         return "there is no earlier release to go back to: the service is down"
-    progress.report(f"going back to release {fallback}")
     restore(ledger.service, fallback)
-    if start(unit, progress) == READY:
+    if start(unit, lambda step: say(f"back to release {fallback}: {step}")) == READY:
         return f"release {fallback} serves again"
     return f"release {fallback} does not start any more either: the service is down"
 
@@ -87,12 +92,8 @@ def main() -> int:
     parser.add_argument("--fallback", help="the release to put back when this one does not get ready")
     parser.add_argument("--ungated", action="store_true", help="no gate follows: ready is good")
     options = parser.parse_args()
-    unit, ledger, progress = unit_name(options.service), Ledger(options.service), Progress()
-    if options.attach:
-        outcome = follow(unit, progress, int(unit_state(unit).get("NRestarts") or 0))
-    else:
-        outcome = start(unit, progress)
-    if outcome == READY:
+    unit, ledger, say = unit_name(options.service), Ledger(options.service), Progress().report
+    if (attach(unit, say) if options.attach else start(unit, say)) == READY:
         ledger.mark(options.release, "ready")
         if options.ungated:
             ledger.mark(options.release, GOOD, "ready, and no gate is asked for")
@@ -100,7 +101,7 @@ def main() -> int:
     lines = keep_log(ledger, options.release, unit)
     systemctl("stop", unit)
     ledger.mark(options.release, "failed to start")
-    back = go_back(ledger, options.fallback, unit, progress)
+    back = go_back(ledger, options.fallback, unit, say)
     for line in lines[-SHOWN_LINES:]:
         print(line)
     print(f"release {options.release} did not get ready; {back}")

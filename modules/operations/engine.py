@@ -6,7 +6,7 @@ import json
 from collections.abc import Generator
 
 from pyinfra import host, logger
-from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api import FunctionCommand, Host, QuoteString, State, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.catalog import load_catalog
@@ -15,6 +15,7 @@ from modules.fleet import ServicePlan, load_fleet
 from modules.operations.follow import follow
 from modules.operations.job import Job, start_command
 from modules.operations.require import refusal, required, unreadable
+from modules.operations.weights import pinned_commit
 from modules.release import layout
 from modules.release.build import Surroundings, build_release, key_variable, start_seconds
 from modules.release.decision import Action, changes, decide, lacking
@@ -39,7 +40,7 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         service=plan.name,
         image=image,
         repository=layout.model_directory(home, plan.model.repository),
-        revision=plan.model.revision,
+        revision=pinned_commit(plan.model) or plan.model.revision,
         files=[*files, layout.secret_file(plan.name)],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
     )
@@ -109,13 +110,22 @@ def service_running(plan: ServicePlan, image: str, home: str) -> Generator[Pyinf
         yield from unreadable(f"the state of service {plan.name}")
         return
     secrets = service_secrets(plan)
-    around = Surroundings(image, found.commit or plan.model.revision, home, found.systemd, secrets)
+    around = Surroundings(image, found.commit or "unknown", home, found.systemd, secrets)
     release = build_release(plan, around)
     files = release_files(release, secrets)
     action = decide(release, files, found)
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
-        return
+    else:
+        yield from _started(plan, release, files, found, action)
+    # Only now, since a release that is gone back to may need it.
+    if not secrets and found.files.get(layout.secret_file(plan.name)) is not None:
+        yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
+
+
+def _started(
+    plan: ServicePlan, release: Release, files: tuple[HostFile, ...], found: ServiceState, action: Action
+) -> Generator[PyinfraCommand, None, None]:
     missing = lacking(release, found)
     yield from required(
         not missing,
