@@ -12,6 +12,8 @@ from pyinfra.api.command import PyinfraCommand
 from modules.catalog import load_catalog
 from modules.facts.service import FailureLog, ServiceRelease, ServiceState
 from modules.fleet import ServicePlan, load_fleet
+from modules.fleet.lock import read_lock
+from modules.images.reference import image_reference
 from modules.operations.follow import follow
 from modules.operations.job import Job, start_command
 from modules.operations.require import refusal, required, unreadable
@@ -89,14 +91,13 @@ def follow_start(state: State, host: Host, job: Job, service: str, release: str)
 
 
 @operation()
-def service_running(plan: ServicePlan, image: str, home: str) -> Generator[PyinfraCommand, None, None]:
+def service_running(plan: ServicePlan, home: str) -> Generator[PyinfraCommand, None, None]:
     """Put the service's release in force and have its server ready: one start for a change, none without one.
 
     A server that runs is stopped only when all that the new release needs is on the host. A release that does not get
     ready makes way for the one before it, and fails the host.
 
     + plan: the service
-    + image: its image, content-addressed
     + home: the Hugging Face home that holds its model
     """
     if plan.service.api_key is not None and key_variable(plan) is None:
@@ -105,6 +106,7 @@ def service_running(plan: ServicePlan, image: str, home: str) -> Generator[Pyinf
             "environment, so it would serve without one. Remove api_key and listen on loopback, or use another engine."
         )
         return
+    image = image_reference(plan.recipe, read_lock(load_fleet().path))
     found = service_state(plan, image, home)
     if found is None:
         yield from unreadable(f"the state of service {plan.name}")
@@ -134,7 +136,7 @@ def _started(
     )
     if action is Action.INSTALL:
         for change in changes(release, files, found):
-            host.log(f"{plan.name}: {change}", log_func=logger.debug)
+            logger.debug("%s: %s: %s", host.name, plan.name, change)
         yield StringCommand(layout.PYTHON, LEDGER, "install", _stdin=install_request(plan, release, files))
     job = start_job(plan, release, attach=action is Action.ATTACH, fallback=fallback_of(release, found))
     yield start_command(job)

@@ -12,10 +12,5 @@ from modules.operations.engine import service_running
 @deploy("Engine")
 def engine(plan: HostPlan) -> None:
     """Start what is to be started; leave alone what serves already."""
-    for service in host.loop(plan.services):
-        service_running(
-            name=f"Service {service.name}",
-            plan=service,
-            image=image_reference(service.recipe),
-            home=plan.settings.weights.home,
-        )
+    for service in host.loop(list(plan.services)):
+        service_running(name=f"Service {service.name}", plan=service, home=plan.settings.weights.home)

@@ -12,10 +12,10 @@ from modules.operations.tools import tools_installed
 
 @deploy("Gate")
 def gate(plan: HostPlan) -> None:
-    """Measure releases that were not measured yet; judge all."""
+    """Measure the releases that were not measured yet; judge all of them."""
     gated = [service for service in plan.services if service.gate is not None]
+    if not gated:
+        return
+    tools_installed(name="Benchmark")
     for service in host.loop(gated):
-        if service.gate is not None:
-            gate_passed(
-                name=f"Gate of {service.name}", plan=service, gate=service.gate, home=plan.settings.weights.home
-            )
+        gate_passed(name=f"Gate of {service.name}", plan=service, gate=service.gate, home=plan.settings.weights.home)
