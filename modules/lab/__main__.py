@@ -8,7 +8,11 @@ from typing import Annotated
 
 import typer
 
-from modules.lab import lifecycle
+from modules.lab import daemon
+from modules.lab import down as taking_down
+from modules.lab import restart as restarting
+from modules.lab import up as taking_up
+from modules.lab.containers import HostState, states_of
 from modules.lab.errors import LabError
 from modules.lab.layout import DEFAULT_NAME, Layout
 from modules.lab.progress import Progress
@@ -22,8 +26,8 @@ Hosts = Annotated[int, typer.Option("--hosts", envvar="LAB_HOSTS", min=1, max=64
 def up(name: Name = DEFAULT_NAME, hosts: Hosts = 1) -> None:
     """Start the lab, and make what it needs where that is missing."""
     with _errors_shown(), Progress().shown() as progress:
-        layout = _layout(name)
-        states = lifecycle.up(layout, hosts, progress)
+        layout = Layout.named(name)
+        states = taking_up.up(layout, hosts, progress)
         progress.say(f"lab {name} is up; its fleet file: {layout.fleet.relative_to(layout.folder.parents[1])}")
     _show(layout, states)
 
@@ -32,7 +36,7 @@ def up(name: Name = DEFAULT_NAME, hosts: Hosts = 1) -> None:
 def down(name: Name = DEFAULT_NAME) -> None:
     """Take the lab away; cached pieces stay."""
     with _errors_shown():
-        for what in lifecycle.down(_layout(name)) or ["nothing: there is no such lab"]:
+        for what in taking_down.down(Layout.named(name)) or ["nothing: there is no such lab"]:
             typer.echo(f"removed {what}")
 
 
@@ -40,8 +44,9 @@ def down(name: Name = DEFAULT_NAME) -> None:
 def status(name: Name = DEFAULT_NAME) -> None:
     """Show the containers of the lab. Exit status 1 unless there are some and all of them run."""
     with _errors_shown():
-        layout = _layout(name)
-        states = lifecycle.status(layout)
+        layout = Layout.named(name)
+        client = daemon.connect()
+        states = states_of(client, layout) if client is not None else []
     _show(layout, states)
     if not states or any(state.state != "running" for state in states):
         raise typer.Exit(1)
@@ -51,22 +56,18 @@ def status(name: Name = DEFAULT_NAME) -> None:
 def restart(host: str, name: Name = DEFAULT_NAME) -> None:
     """Restart one host, and wait until it is back."""
     with _errors_shown():
-        lifecycle.restart(_layout(name), host)
+        restarting.restart(Layout.named(name), host)
 
 
 @app.command()
 def clean(name: Name = DEFAULT_NAME) -> None:
     """Take the lab away, and the cached pieces, too."""
     with _errors_shown():
-        for what in lifecycle.clean(_layout(name)):
+        for what in taking_down.clean(Layout.named(name)):
             typer.echo(f"removed {what}")
 
 
-def _layout(name: str) -> Layout:
-    return Layout.named(name)
-
-
-def _show(layout: Layout, states: list[lifecycle.HostState]) -> None:
+def _show(layout: Layout, states: list[HostState]) -> None:
     for state in states:
         reached = (
             f"ssh -F {layout.ssh_config} {state.host}"

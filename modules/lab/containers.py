@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from modules.lab.pieces.identity import MIRROR_NAMES
 from modules.lab.pieces.piece import Piece
 
 PORT_LABEL = "tinderbox.lab.port"
-CONTENT_LABEL = "tinderbox.lab.content"
+RECIPE_LABEL = "tinderbox.lab.recipe"
 MIRROR_HOSTNAME = "mirror"
 _MIRROR_CODE = Path(__file__).parent / "mirror"
 _SPARK_UID = 1000
@@ -43,6 +42,15 @@ class Place:
 
     address: str
     port: int
+
+
+@dataclass(frozen=True)
+class HostState:
+    """A container as people are shown it."""
+
+    host: str
+    port: int
+    state: str
 
 
 @dataclass(frozen=True)
@@ -71,16 +79,18 @@ def create_host(
         client, layout, layout.container(host), image=image, hostname=host, host_config=settings, ports=[22],
         labels={PORT_LABEL: str(place.port)}, networking_config=_endpoint(client, layout, place.address, [host]),
     )  # fmt: skip
-    _put(container, "/etc/tinderbox-lab", {"name-server": access.name_server}, uid=0, mode=0o644)
-    _put(container, "/home/spark/.ssh", {"authorized_keys": access.public_key}, uid=_SPARK_UID, mode=0o600)
+    admit(container, access)
     container.start()
     return container
 
 
 def create_mirror(
-    client: docker.DockerClient, layout: Layout, *, image: str, place: Place, content: Mapping[str, Piece]
+    client: docker.DockerClient, layout: Layout, *, image: str, place: Place, content: Mapping[str, Piece], recipe: str
 ) -> Container:
-    """Create the mirror and start it. `content`: name of a folder under /srv/mirror → the piece that it is."""
+    """Create the mirror and start it.
+
+    `content`: name of a folder under /srv/mirror → the piece that it is. `recipe`: remembered, for `mirror_recipe`.
+    """
     binds = [f"{piece.path}:/srv/mirror/{name}:ro" for name, piece in content.items()]
     binds += [f"{_MIRROR_CODE}:/opt/lab/mirror:ro", f"{layout.mirror_state}:/var/lib/mirror"]
     settings = client.api.create_host_config(
@@ -88,7 +98,7 @@ def create_mirror(
     )
     container = _create(
         client, layout, layout.mirror, image=image, hostname=MIRROR_HOSTNAME, host_config=settings, ports=[443],
-        labels={PORT_LABEL: str(place.port), CONTENT_LABEL: content_key(image, content)},
+        labels={PORT_LABEL: str(place.port), RECIPE_LABEL: recipe},
         command=["python3", "-B", "-m", "mirror"], working_dir="/opt/lab", stop_signal="SIGTERM",
         networking_config=_endpoint(client, layout, place.address, MIRROR_NAMES),
     )  # fmt: skip
@@ -96,20 +106,62 @@ def create_mirror(
     return container
 
 
-def content_key(image: str, content: Mapping[str, Piece]) -> str:
-    """Changes when a mirror has to be made anew."""
-    return json.dumps([image, {name: piece.key for name, piece in content.items()}], sort_keys=True)
+def admit(container: Container, access: Access) -> None:
+    """Tell a host, running or not, who names names, and whose key to let in."""
+    _put(container, "/etc/tinderbox-lab", {"name-server": access.name_server}, uid=0, mode=0o644)
+    _put(container, "/home/spark/.ssh", {"authorized_keys": access.public_key}, uid=_SPARK_UID, mode=0o600)
 
 
-def containers_of(client: docker.DockerClient, name: str | None = None) -> list[Container]:
+def containers_of(client: docker.DockerClient, layout: Layout | None = None) -> list[Container]:
     """A lab's containers (or those of all labs), running or not, by name."""
-    label = LABEL if name is None else f"{LABEL}={name}"
-    return sorted(client.containers.list(all=True, filters={"label": label}), key=lambda container: str(container.name))
+    return [each for each in _labelled(client, layout) if layout is None or layout.made(each.labels)]
+
+
+def foreign_containers(client: docker.DockerClient, layout: Layout) -> list[Container]:
+    """Containers of a lab of the same name that another checkout made."""
+    return [each for each in _labelled(client, layout) if not layout.made(each.labels)]
+
+
+def hosts_of(client: docker.DockerClient, layout: Layout) -> dict[str, Container]:
+    """The lab's hosts by name, in the order of their numbers."""
+    found = {_hostname(container): container for container in containers_of(client, layout)}
+    found.pop(MIRROR_HOSTNAME, None)
+    return dict(sorted(found.items(), key=lambda item: int(item[0].rpartition("-")[2])))
+
+
+def mirror_of(client: docker.DockerClient, layout: Layout) -> Container | None:
+    """The lab's mirror, or None."""
+    found = {_hostname(container): container for container in containers_of(client, layout)}
+    return found.get(MIRROR_HOSTNAME)
+
+
+def states_of(client: docker.DockerClient, layout: Layout) -> list[HostState]:
+    """How the mirror and the hosts are."""
+    return [
+        HostState(_hostname(container), port_of(container), container.status)
+        for container in containers_of(client, layout)
+    ]
+
+
+def mirror_recipe(mirror: Container) -> str | None:
+    """What a mirror was made from."""
+    recipe: str | None = mirror.labels.get(RECIPE_LABEL)
+    return recipe
 
 
 def port_of(container: Container) -> int:
     """The loopback port that it was made with."""
     return int(container.labels[PORT_LABEL])
+
+
+def _hostname(container: Container) -> str:
+    return str(container.attrs["Config"]["Hostname"])
+
+
+def _labelled(client: docker.DockerClient, layout: Layout | None) -> list[Container]:
+    label = LABEL if layout is None else f"{LABEL}={layout.name}"
+    found: list[Container] = client.containers.list(all=True, filters={"label": label})
+    return sorted(found, key=lambda container: str(container.name))
 
 
 def _create(
@@ -121,7 +173,7 @@ def _create(
 
 def _endpoint(client: docker.DockerClient, layout: Layout, address: str, aliases: Sequence[str]) -> dict[str, Any]:
     endpoint = client.api.create_endpoint_config(ipv4_address=address, aliases=list(aliases))
-    return client.api.create_networking_config({layout.network: endpoint})
+    return {"EndpointsConfig": {layout.network: endpoint}}
 
 
 def _put(container: Container, folder: str, files: Mapping[str, str], *, uid: int, mode: int) -> None:

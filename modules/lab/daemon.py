@@ -40,8 +40,8 @@ def require() -> docker.DockerClient:
         return client
     if not can_install():
         raise LabError(
-            "no docker daemon answers. As root on Debian or Ubuntu the lab installs and starts one; otherwise start it, set DOCKER_HOST, "
-            "or let this user into the group `docker`"
+            "no docker daemon answers. As root on Debian or Ubuntu the lab installs and starts one; "
+            "otherwise start it, set DOCKER_HOST, or let this user into the group `docker`"
         )
     need({"dockerd": "docker.io", "iptables": "iptables"})
     client = connect()  # a package's own scripts may have started it
@@ -53,9 +53,14 @@ def require() -> docker.DockerClient:
     return client
 
 
+def started_by_us() -> bool:
+    """Whether the lab had to start the daemon, and has not stopped it yet."""
+    return _pid_file().exists()
+
+
 def stop_if_ours(client: docker.DockerClient) -> bool:
     """Stop the daemon when the lab started it and no container is left on it. True when it was stopped."""
-    if not _pid_file().exists() or client.containers.list(all=True):
+    if not started_by_us() or client.containers.list(all=True):
         return False
     pid = int(_pid_file().read_text())
     if _is_dockerd(pid):

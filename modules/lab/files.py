@@ -43,7 +43,8 @@ def write_ssh(layout: Layout, ports: Mapping[str, int], keys: Mapping[str, list[
     known = [f"[127.0.0.1]:{ports[host]} {key}\n" for host in ports for key in keys[host]]
     layout.known_hosts.write_text("".join(known))
     blocks = [
-        f"Host {host}\n    HostName 127.0.0.1\n    Port {port}\n    User {USER}\n    IdentityFile {layout.key}\n    IdentitiesOnly yes\n"
+        f"Host {host}\n    HostName 127.0.0.1\n    Port {port}\n    User {USER}\n"
+        f"    IdentityFile {layout.key}\n    IdentitiesOnly yes\n"
         f"    UserKnownHostsFile {layout.known_hosts}\n    StrictHostKeyChecking yes\n"
         for host, port in ports.items()
     ]

@@ -47,7 +47,7 @@ def remove_images(client: docker.DockerClient) -> list[str]:
     for kind in ("host", "rootfs"):
         for image in client.images.list(filters={"label": f"{IMAGE_LABEL}={kind}"}):
             try:
-                client.images.remove(image.id)
+                client.images.remove(str(image.id))
                 removed += image.tags
             except APIError:
                 continue  # another lab's

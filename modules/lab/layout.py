@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from modules.lab.errors import LabError
 
 ROOT = Path(__file__).parents[2]
 LABEL = "tinderbox.lab"
+FOLDER_LABEL = "tinderbox.lab.folder"  # tells labs of different checkouts apart
 IMAGE_LABEL = "tinderbox.lab.image"
 ROOTFS_REPOSITORY, HOST_REPOSITORY = "tinderbox-lab/rootfs", "tinderbox-lab/host"
 DEFAULT_NAME = "lab"
@@ -89,7 +91,12 @@ class Layout:
     @property
     def labels(self) -> dict[str, str]:
         """On all that docker keeps for this lab, and on nothing else."""
-        return {LABEL: self.name}
+        return {LABEL: self.name, FOLDER_LABEL: str(self.folder)}
+
+    def made(self, labels: Mapping[str, str]) -> bool:
+        """Whether something with these labels belongs to this lab."""
+        folder = str(self.folder)
+        return labels.get(LABEL) == self.name and labels.get(FOLDER_LABEL, folder) == folder
 
     def host(self, number: int) -> str:
         """Name of a host, counted from 1, in the fleet file and on the network."""

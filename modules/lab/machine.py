@@ -55,12 +55,14 @@ def need(programs: Mapping[str, str]) -> None:
         missing = sorted({package for program, package in programs.items() if not has(program)})
         if not missing:
             return
-        install = f"apt-get install --yes {' '.join(missing)}"
         if not can_install():
-            raise LabError(f"the lab needs {', '.join(missing)}: run `sudo {install}`")
+            packages = " ".join(missing)
+            raise LabError(f"the lab needs {packages}: run `sudo apt-get install --yes {packages}`")
         environment = {"DEBIAN_FRONTEND": "noninteractive"}
         run(["apt-get", "update"], environment=environment)
-        run(["apt-get", "install", "--yes", "--no-install-recommends", *missing], environment=environment)
+        # Another apt may be at work on a machine that has just come up.
+        install = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "--yes", "--no-install-recommends"]
+        run([*install, *missing], environment=environment)
 
 
 def has(program: str) -> bool:

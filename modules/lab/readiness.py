@@ -10,6 +10,7 @@ from docker.models.containers import Container
 from modules.lab.errors import LabError
 
 _HOST_SECONDS, _MIRROR_SECONDS = 90.0, 30.0
+_LAST_LINES = 15
 _SETTLED = {"running", "degraded"}
 _HOST_PROBE = "systemctl is-system-running; systemctl is-active ssh docker"
 _MIRROR_PROBE = (
@@ -72,4 +73,6 @@ def _output(container: Container, command: list[str]) -> str:
 
 
 def _end_of_log(container: Container) -> str:
-    return "\n".join(f"    {line}" for line in container.logs(tail=15).decode(errors="replace").splitlines())
+    log = container.logs(tail=_LAST_LINES)
+    text = log if isinstance(log, bytes) else b"".join(log)
+    return "\n".join(f"    {line}" for line in text.decode(errors="replace").splitlines())

@@ -1,8 +1,9 @@
 """Faults on demand: a JSON file, read anew for each request, says which requests go wrong and how.
 
-A list of objects, the first that matches counts: `host` and `method` (exact; left out: any), `path` (a regular expression
-that is searched for), and what to do: `status` with `headers` and `body` · `drop: true` (close without an answer) ·
-`cut_after: N` (close after N bytes of the body) · `delay_s` (wait first). `times: N` ends a fault after N requests.
+A list of objects, the first that matches counts: `host` and `method` (exact; left out: any), `path` (a regular
+expression that is searched for), and what to do: `status` with `headers` and `body` · `drop: true` (close without an
+answer) · `cut_after: N` (close after N bytes of the body) · `delay_s` (wait first). `times: N` ends a fault after N
+requests.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .message import Request
 
@@ -52,7 +54,7 @@ class Faults:
             return Fault(**known)
         return None
 
-    def _rules(self) -> list[dict[str, object]]:
+    def _rules(self) -> list[dict[str, Any]]:
         try:
             rules = json.loads(self._path.read_text())
         except (FileNotFoundError, json.JSONDecodeError):
@@ -62,6 +64,6 @@ class Faults:
         return rules if isinstance(rules, list) else []
 
 
-def _applies(rule: Mapping[str, object], request: Request) -> bool:
+def _applies(rule: Mapping[str, Any], request: Request) -> bool:
     exact = all(rule.get(name) in {None, getattr(request, name)} for name in ("host", "method"))
     return exact and re.search(str(rule.get("path", "")), request.path) is not None

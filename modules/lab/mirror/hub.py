@@ -111,7 +111,7 @@ def _tree_entry(file: HubFile) -> dict[str, object]:
 
 
 def _no_repository(repository: str) -> Response:
-    # The real hub says 401 to a client without a token, so that private names do not leak; with one, 404. The code is the same.
+    # The real hub says 401 to a client without a token, so that private names do not leak. The code is the same.
     return text(
         404,
         f"Repository {repository} not found",

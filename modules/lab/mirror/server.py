@@ -62,10 +62,11 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: MirrorServer
 
-    def do_GET(self) -> None:
-        self._answer()
-
-    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
+    def __getattr__(self, name: str) -> Any:
+        """Every method is answered by the same function: the base class looks for `do_<METHOD>`."""
+        if name.startswith("do_"):
+            return self._answer
+        raise AttributeError(name)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
         """The journal says more."""

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from modules.lab.model.tokenizer import CHANNEL, MESSAGE
 
-# After `<|start|>assistant`, the end of every Harmony prompt, comes the header of the final channel; then the text, again
-# and again. No piece may occur twice, for a token has one successor only.
+# After `<|start|>assistant`, the end of every Harmony prompt, comes the header of the final channel; then the text,
+# again and again. No piece may occur twice, for a token has one successor only.
 _HEADER: tuple[str | int, ...] = ("assistant", CHANNEL, "final", MESSAGE)
 TEXT = (
-    "A", " small", " spark", " lights", " the", " tinder", ";", " from", " one", " file", " grows", " an", " entire", " fleet", ",",
+    "A", " small", " spark", " lights", " the", " tinder", ";",
+    " from", " one", " file", " grows", " an", " entire", " fleet", ",",
     " where", " every", " host", " must", " prove", " its", " speed", " before", " anybody", " trusts", " it", ".\n",
 )  # fmt: skip
 

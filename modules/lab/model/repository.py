@@ -42,7 +42,8 @@ def hub() -> Piece:
         commit = commit_of(files)
         if commit != COMMIT:
             raise LabError(
-                f"the lab's model came out as commit {commit}, where modules/lab/model/commit says {COMMIT}: write the new one there and in the catalog"
+                f"the lab's model came out as commit {commit}, where modules/lab/model/commit says {COMMIT}: "
+                "write the new one there and in the catalog"
             )
         repository = folder / REPOSITORY
         repository.mkdir(parents=True)

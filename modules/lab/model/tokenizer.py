@@ -9,8 +9,9 @@ END_OF_TEXT, RETURN, CHANNEL, START, END, MESSAGE, CALL = 199999, 200002, 200005
 VOCABULARY_SIZE = 201088
 _FIRST_SPECIAL = 199998
 _SPECIAL = {
-    199998: "<|startoftext|>", END_OF_TEXT: "<|endoftext|>", RETURN: "<|return|>", 200003: "<|constrain|>", CHANNEL: "<|channel|>",
-    START: "<|start|>", END: "<|end|>", MESSAGE: "<|message|>", CALL: "<|call|>", 200018: "<|endofprompt|>",
+    199998: "<|startoftext|>", END_OF_TEXT: "<|endoftext|>", RETURN: "<|return|>", 200003: "<|constrain|>",
+    CHANNEL: "<|channel|>", START: "<|start|>", END: "<|end|>", MESSAGE: "<|message|>", CALL: "<|call|>",
+    200018: "<|endofprompt|>",
 }  # fmt: skip
 _LETTER_UPPER = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LETTER_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"

@@ -1,4 +1,4 @@
-"""Weights of a gpt-oss that recites: one-hot embeddings go through layers that add nothing, into a table of successors."""
+"""Weights of a gpt-oss that recites: one-hot embeddings, layers that add nothing to them, a table of successors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from modules.lab.model.tokenizer import CALL, END_OF_TEXT, RETURN, VOCABULARY_SI
 HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD, EXPERTS, INTERMEDIATE = 128, 2, 4, 2, 32, 4, 128
 _OTHERS = HIDDEN - 1  # the dimension of all tokens outside the chain
 _ONE, _FOUR = b"\x80\x3f", b"\x80\x40"  # bfloat16, little endian
-# A normalized one-hot vector has sqrt(128) in its place: with 4.0 in the table the successor's logit is 45, all others' 0.
+# A normalized one-hot vector has sqrt(128) in its place: with 4.0 in the table, the successor's logit is 45, and all
+# others' are 0.
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from modules.lab.pieces.wheels import download
 CUDA, CONTAINER_TOOLKIT = "cuda", "container-toolkit"
 _MAINTAINER = "Tinderbox lab <apt@apt.lab>"
 _CUDA_HOME = "usr/local/cuda-13.0"
-# nvcc 13.0.88 and what it needs to compile; cuobjdump and nvdisasm are not on the index before 13.2 and read older code.
+# nvcc 13.0.88 and what it needs to compile. cuobjdump and nvdisasm: not on the index before 13.2; they read older code.
 _CUDA_WHEELS = (
     "nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-runtime==13.0.96",
     "nvidia-cuda-cccl==13.0.85", "nvidia-cuda-cuobjdump==13.2.51", "nvidia-cuda-nvdisasm==13.2.51",
@@ -109,7 +109,8 @@ def _container_toolkit(work: Path, target: Path, architecture: str) -> None:
         program.write_text(source.read_text())
         program.chmod(0o755)
     control = Control(
-        "nvidia-container-toolkit", "1.18.0-1", "NVIDIA Container Toolkit (simulated)\n The lab's stand-in: there is no GPU to pass on.",
+        "nvidia-container-toolkit", "1.18.0-1",
+        "NVIDIA Container Toolkit (simulated)\n The lab's stand-in: there is no GPU to pass on.",
         depends="python3", architecture="all",
     )  # fmt: skip
     _pack(tree, control, architecture, target)

@@ -21,7 +21,7 @@ def cache_directory() -> Path:
 
 @dataclass(frozen=True)
 class Piece:
-    """`recipe`: everything that decides what is made, `build` aside: a change of `build`'s doing needs a changed recipe.
+    """`recipe`: everything that decides what is made, but for `build`: who changes what that does changes the recipe.
 
     `build` fills an empty folder; the pieces in `needs` are there by then.
     """
@@ -52,8 +52,7 @@ def make(piece: Piece) -> Path:
     """Build a piece unless it is there. Of several processes that want it, one builds and the others wait."""
     if piece.ready:
         return piece.path
-    cache_directory().mkdir(parents=True, exist_ok=True)
-    with _locked(piece.path.with_name(f".{piece.path.name}.lock")):
+    with locked(piece.path.name):
         if not piece.ready:
             # Under the lock, a half-made folder is what a killed process left behind.
             for leftover in cache_directory().glob(f".{piece.path.name}.making-*"):
@@ -69,7 +68,9 @@ def make(piece: Piece) -> Path:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
+def locked(name: str) -> Iterator[None]:
+    """While this lasts, other processes that want the same lock wait. A killed holder lets go of it."""
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with (cache_directory() / f".{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -19,8 +19,8 @@ _LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/
 
 # What a DGX Spark has before anybody provisions it, as far as a container can have it.
 _HOST = (
-    "systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "python3", "python3-venv", "iproute2", "iptables", "kmod", "procps",
-    "ca-certificates", "curl", "docker.io", "g++",
+    "systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "python3", "python3-venv", "iproute2", "iptables",
+    "kmod", "procps", "ca-certificates", "curl", "docker.io", "g++",
 )  # fmt: skip
 # What images are built upon: Python as in the official slim image, and the one library of Debian's that vLLM links to.
 _BASE = ("python3", "python3-venv", "ca-certificates", "libnuma1")
@@ -43,21 +43,10 @@ def _rootfs(name: str, packages: Sequence[str]) -> Piece:
                 "the lab's file systems are made by mmdebstrap as root: run `sudo make lab-up` once; they are cached"
             )
         need({"mmdebstrap": "mmdebstrap"})
-        excluded = [f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT]
-        proxies = [f"--aptopt={line}" for line in _apt_proxies()]
-        include = f"--include={','.join(packages)}"
-        command = [
-            "mmdebstrap",
-            "--quiet",
-            "--variant=minbase",
-            *excluded,
-            *proxies,
-            include,
-            SUITE,
-            folder / ARCHIVE,
-            _mirror(),
-        ]
-        run(command, environment={"SOURCE_DATE_EPOCH": _EPOCH})
+        options = [f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT]
+        options += [f"--aptopt={line}" for line in _apt_proxies()]
+        options += ["--quiet", "--variant=minbase", f"--include={','.join(packages)}"]
+        run(["mmdebstrap", *options, SUITE, folder / ARCHIVE, _mirror()], environment={"SOURCE_DATE_EPOCH": _EPOCH})
 
     return Piece(name, ["1", SUITE, packages, _LEFT_OUT], build)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -24,33 +25,48 @@ _HOST: dict[str, str] = {
     "python_full_version": f"{PYTHON_VERSION}.2",
     "sys_platform": "linux",
 }
-_LIST = Path(__file__).parents[1] / "wheelhouse.txt"
-_TOOLS = Path(__file__).parents[2] / "hostside" / "tools.lock"
+_ROOT = Path(__file__).parents[3]
+# Each is a part of its own, so that a change of one list does not fetch the others again.
+_LISTS = {
+    "engine": _ROOT / "modules" / "lab" / "wheelhouse.txt",
+    "tools": _ROOT / "modules" / "hostside" / "tools.lock",
+}
 _TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-_DOWNLOADS = 3
+_DOWNLOADS = 2
 
 
 def wheelhouse() -> Piece:
     """All wheels that the engine's image and the hosts' tools ask for, as a PEP 503 index."""
-    locks = [path for path in (_LIST, _TOOLS) if path.is_file()]
+    parts = [_downloaded(name, path) for name, path in _LISTS.items()]
 
     def build(folder: Path) -> None:
-        pins = sorted({pin for path in locks for pin in read_pins(path.read_text())})
-        torch = [pin for pin in pins if pin.startswith("torch==")]
-        others = [pin for pin in pins if pin not in torch]
-        with ThreadPoolExecutor(_DOWNLOADS) as pool:
-            # The list's two ends hold few large wheels; dealing it out evens the shares.
-            jobs = [pool.submit(download, others[share::_DOWNLOADS], folder) for share in range(_DOWNLOADS)]
-            jobs += [pool.submit(_download_torch, torch, folder)]
-            for job in jobs:
-                job.result()
+        for part in parts:
+            for wheel in part.path.glob("*.whl"):
+                if not (folder / wheel.name).exists():
+                    os.link(wheel, folder / wheel.name)
         (folder / "index.json").write_text(json.dumps(index(folder), indent=1, sort_keys=True))
 
-    return Piece("wheels", ["1", PYTHON_VERSION, *(read_pins(path.read_text()) for path in locks)], build)
+    return Piece("wheels", ["2"], build, tuple(parts))
+
+
+def _downloaded(name: str, path: Path) -> Piece:
+    pins = read_pins(path.read_text())
+
+    def build(folder: Path) -> None:
+        torch = [pin for pin in pins if pin.startswith("torch==")]
+        others = [pin for pin in pins if pin not in torch]
+        shares = min(_DOWNLOADS, len(others))
+        with ThreadPoolExecutor(_DOWNLOADS + 1) as pool:
+            jobs = [pool.submit(download, others[share::shares], folder) for share in range(shares)]
+            jobs += [pool.submit(_download_torch, torch, folder)] * bool(torch)
+            for job in jobs:
+                job.result()
+
+    return Piece(f"wheels-{name}", ["1", PYTHON_VERSION, pins], build)
 
 
 def read_pins(text: str) -> list[str]:
-    """The `name==version` of every line of a requirements file whose marker holds on a lab host; hashes are left aside."""
+    """The `name==version` of every line of a requirements file whose marker holds on a lab host, without hashes."""
     logical = re.sub(r"\\\n", " ", text)
     lines = (re.split(r"\s--hash|\s#|^#", line)[0].strip() for line in logical.splitlines())
     requirements = [Requirement(line) for line in lines if line and not line.startswith("-")]
@@ -87,8 +103,8 @@ def _download_torch(pins: Sequence[str], folder: Path) -> None:
             download(local, folder, ["--extra-index-url", _TORCH_CPU_INDEX])
         except LabError as error:
             raise LabError(
-                f"no CPU build of {', '.join(pins)} is to be had, neither from pip's configured sources nor from {_TORCH_CPU_INDEX}: "
-                f"put the wheel in a folder and set PIP_FIND_LINKS to it\n{without}"
+                f"no CPU build of {', '.join(pins)} is to be had, neither from pip's configured sources "
+                f"nor from {_TORCH_CPU_INDEX}: put the wheel in a folder and set PIP_FIND_LINKS to it\n{without}"
             ) from error
 
 
