@@ -11,7 +11,7 @@ from modules.lab.errors import LabError
 
 _HOST_SECONDS, _MIRROR_SECONDS = 90.0, 30.0
 _LAST_LINES = 15
-_SETTLED = {"running", "degraded"}
+_SETTLED = (["running"], ["degraded"])
 _HOST_PROBE = "systemctl is-system-running; systemctl is-active ssh docker"
 _MIRROR_PROBE = (
     "import ssl, urllib.request as u; c = ssl._create_unverified_context(); "
@@ -29,8 +29,8 @@ def await_host(container: Container) -> None:
     """
 
     def settled() -> bool:
-        state, *services = _output(container, ["sh", "-c", _HOST_PROBE]).split()
-        return state in _SETTLED and services == ["active", "active"]
+        states = _output(container, ["sh", "-c", _HOST_PROBE]).split()
+        return states[:1] in _SETTLED and states[1:] == ["active", "active"]
 
     if not _wait(container, settled, _HOST_SECONDS):
         failing = _output(container, ["systemctl", "list-units", "--failed", "--no-legend", "--plain"])
@@ -69,7 +69,8 @@ def _wait(container: Container, done: Callable[[], bool], seconds: float) -> boo
 
 
 def _output(container: Container, command: list[str]) -> str:
-    return str(container.exec_run(command, stderr=False)[1].decode(errors="replace")) or "unknown"
+    output = container.exec_run(command, stderr=False)[1]
+    return output.decode(errors="replace") if isinstance(output, bytes) else ""
 
 
 def _end_of_log(container: Container) -> str:

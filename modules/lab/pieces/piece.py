@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -33,8 +34,8 @@ class Piece:
 
     @property
     def key(self) -> str:
-        """Twelve hex digits of the hash of the recipe and of all that it needs."""
-        decides = json.dumps([self.recipe, [piece.key for piece in self.needs]], sort_keys=True)
+        """Twelve hex digits of the hash of the recipe, of the machine's architecture, and of all that it needs."""
+        decides = json.dumps([platform.machine(), self.recipe, [piece.key for piece in self.needs]], sort_keys=True)
         return hashlib.sha256(decides.encode()).hexdigest()[:12]
 
     @property

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from modules.catalog import load_catalog
 from modules.lab.errors import LabError
 from modules.lab.machine import has, need, run
 from modules.lab.pieces.piece import Piece
@@ -26,18 +27,19 @@ _HOST: dict[str, str] = {
     "sys_platform": "linux",
 }
 _ROOT = Path(__file__).parents[3]
-# Each is a part of its own, so that a change of one list does not fetch the others again.
-_LISTS = {
-    "engine": _ROOT / "modules" / "lab" / "wheelhouse.txt",
-    "tools": _ROOT / "modules" / "hostside" / "tools.lock",
-}
+_RECIPE = "vllm-cpu"
+_ENGINE_LOCKS = tuple(
+    _ROOT / "roles" / "image" / "files" / _RECIPE / f"{part}.lock" for part in ("installer", "requirements")
+)
+_TOOLS_LOCK = _ROOT / "modules" / "hostside" / "tools.lock"
 _TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 _DOWNLOADS = 2
 
 
 def wheelhouse() -> Piece:
     """All wheels that the engine's image and the hosts' tools ask for, as a PEP 503 index."""
-    parts = [_downloaded(name, path) for name, path in _LISTS.items()]
+    # Each is a part of its own, so that a change of one does not fetch the other again.
+    parts = [_downloaded("engine", engine_pins()), _downloaded("tools", read_pins(_TOOLS_LOCK.read_text()))]
 
     def build(folder: Path) -> None:
         for part in parts:
@@ -49,16 +51,21 @@ def wheelhouse() -> Piece:
     return Piece("wheels", ["2"], build, tuple(parts))
 
 
-def _downloaded(name: str, path: Path) -> Piece:
-    pins = read_pins(path.read_text())
+def engine_pins() -> list[str]:
+    """What the recipe of the lab's engine installs: its locks, and the packages that it names itself."""
+    locked = [pin for path in _ENGINE_LOCKS for pin in read_pins(path.read_text())]
+    named = load_catalog().images[_RECIPE].packages
+    return sorted({*locked, *(f"{name}=={version}" for name, version in named.items())})
 
+
+def _downloaded(name: str, pins: list[str]) -> Piece:
     def build(folder: Path) -> None:
         torch = [pin for pin in pins if pin.startswith("torch==")]
         others = [pin for pin in pins if pin not in torch]
         shares = min(_DOWNLOADS, len(others))
         with ThreadPoolExecutor(_DOWNLOADS + 1) as pool:
             jobs = [pool.submit(download, others[share::shares], folder) for share in range(shares)]
-            jobs += [pool.submit(_download_torch, torch, folder)] * bool(torch)
+            jobs.append(pool.submit(_download_torch, torch, folder))
             for job in jobs:
                 job.result()
 
