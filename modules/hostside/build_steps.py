@@ -11,7 +11,7 @@ _END = re.compile(r"^#(\d+) (?:DONE|CACHED|ERROR|CANCELED)\b")
 # `#12 34.5 [123/456] Building CUDA object …`: ninja inside of a step
 _NINJA = re.compile(r"^#(\d+) [\d.]+ \[(\d+)/(\d+)\] ")
 # What our templates put before each step's own words.
-_PRELUDE = re.compile(r"--mount=\S+\s+|set -ae; .*?; set \+a; ?")
+_PRELUDE = re.compile(r"--mount=\S+\s+|set -ae; .*? export UV_DEFAULT_INDEX=\S+; ?")
 _SHOWN = 60
 
 _LAYER = re.compile(r"^([0-9a-f]{12}): (.+)$")
