@@ -9,13 +9,15 @@ import pytest
 from modules.converge.__main__ import summary
 from modules.converge.outcome import NoResultsError, Outcome, parse_outcome, unmatched
 
+Json = dict[str, object]
 
-def document(*operations: dict, failed: tuple[str, ...] = (), plan: tuple[dict, ...] = ()) -> str:
+
+def document(*operations: Json, failed: tuple[str, ...] = (), plan: tuple[Json, ...] = ()) -> str:
     results = {"operations": list(operations), "totals": {}, "failed_hosts": list(failed)}
     return json.dumps({"plan": list(plan), "results": results})
 
 
-def operation(name: str, *, success: tuple[str, ...] = (), error: tuple[str, ...] = ()) -> dict:
+def operation(name: str, *, success: tuple[str, ...] = (), error: tuple[str, ...] = ()) -> Json:
     return {"name": name, "success": list(success), "error": list(error), "no_change": []}
 
 

@@ -14,7 +14,9 @@ def test_every_encoding_has_the_published_hash(spark: Spark) -> None:
         path = f"/var/lib/tinderbox/encodings/{name}"
         assert spark.host.file(path).exists, f"{spark.name}: {path} is missing; run deploys/encodings.py"
         found = spark.root(f"sha256sum {path}").split()[0]
-        assert found == sha256, f"{spark.name}: {path} is truncated or altered (sha256 {found}); run deploys/encodings.py"
+        assert found == sha256, (
+            f"{spark.name}: {path} is truncated or altered (sha256 {found}); run deploys/encodings.py"
+        )
 
 
 def test_every_file_of_every_model_has_the_hash_of_its_hub(spark: Spark) -> None:

@@ -18,7 +18,8 @@ def test_nothing_blocks_the_machine(spark: Spark) -> None:
     state = fact.process(spark.root(command.get_raw_value()).splitlines())
     assert state is not None, f"{spark.name}: the machine did not tell what it is"
     found = blocking(judge(state, spark.plan))
-    assert not found, f"{spark.name}: " + "; ".join(f"{item.what}: {item.measured}, wanted {item.wanted}" for item in found)
+    told = "; ".join(f"{item.what}: {item.measured}, wanted {item.wanted}" for item in found)
+    assert not found, f"{spark.name}: {told}"
 
 
 def test_docker_rotates_logs_and_knows_the_nvidia_runtime(spark: Spark) -> None:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from shlex import quote
 
 from modules.fleet import ServicePlan
 from modules.release import layout
 from tests.verify.conftest import Spark
 
+_RECIPE_LABEL = "'{{ index .Config.Labels \"tinderbox.recipe\" }}'"
 
-def _services(spark: Spark) -> Iterator[tuple[ServicePlan, dict[str, object]]]:
-    for service in spark.plan.services:
-        link = f"/var/lib/tinderbox/ledger/{service.name}/current"
-        text = spark.root(f"cat {link}.json 2>/dev/null || cat {link} 2>/dev/null || echo null")
-        entry = json.loads(text)
-        assert entry is not None, f"{spark.name}: {service.name} has no release in force; run deploys/engine.py"
-        yield service, entry
+
+@dataclass(frozen=True)
+class InForce:
+    """A service and what the host's ledger says is in force."""
+
+    plan: ServicePlan
+    release: str
+    image: str
+
+
+def _in_force(spark: Spark) -> Iterator[InForce]:
+    for plan in spark.plan.services:
+        current = f"/var/lib/tinderbox/ledger/{plan.name}/current"
+        entry = json.loads(spark.root(f"cat {current} 2>/dev/null || echo null"))
+        assert entry is not None, f"{spark.name}: {plan.name} has no release in force; run deploys/engine.py"
+        yield InForce(plan, entry["id"], entry["release"]["image"])
 
 
 def test_the_unit_is_valid_enabled_and_active(spark: Spark) -> None:
@@ -64,22 +75,31 @@ def _post(spark: Spark, service: ServicePlan, url: str, body: dict[str, object])
 
 
 def test_the_image_in_force_is_the_one_that_was_built(spark: Spark) -> None:
-    """Its tag is a hash of the recipe; the provenance inside it must say the same, or somebody moved the tag."""
-    for service, entry in _services(spark):
-        release = entry["release"]
-        assert isinstance(release, dict)
-        image = str(release["image"])
-        label = spark.root(
-            f"docker image inspect --format '{{{{index .Config.Labels \"org.tinderbox.tag\"}}}}' {image} 2>/dev/null || true"
-        ).strip()
-        assert label, f"{spark.name}: image {image} of {service.name} is not there; run deploys/image.py"
-        assert label == image, f"{spark.name}: {image} was retagged: it was built as {label}; run deploys/image.py"
+    """Its tag is a hash of the recipe; the label put on at the build must say the same, or somebody moved the tag."""
+    for service in _in_force(spark):
+        label = spark.root(f"docker image inspect --format {_RECIPE_LABEL} {service.image} 2>/dev/null || true").strip()
+        assert label, f"{spark.name}: image {service.image} of {service.plan.name} is not there; run deploys/image.py"
+        built = service.plan.recipe.template is None or service.image.endswith(f":{label}")
+        assert built, f"{spark.name}: {service.image} was retagged, it was built as {label}; run deploys/image.py"
+
+
+def test_the_container_runs_the_image_in_force(spark: Spark) -> None:
+    """A tag that was moved under a running server shows at its next start; here it shows now."""
+    for service in _in_force(spark):
+        name = layout.container_name(service.plan.name)
+        running = spark.root(f"docker container inspect --format '{{{{.Image}}}}' {name} 2>/dev/null || true").strip()
+        assert running, f"{spark.name}: {service.plan.name} has no container; run deploys/engine.py"
+        wanted = spark.root(f"docker image inspect --format '{{{{.Id}}}}' {service.image} 2>/dev/null || true").strip()
+        assert running == wanted, f"{spark.name}: {name} runs {running[:19]}, but {service.image} is {wanted[:19]}"
 
 
 def test_the_gate_of_the_release_in_force_has_passed(spark: Spark) -> None:
     """Measured on this host, for exactly what serves now."""
-    for service, entry in _services(spark):
-        if service.gate is None:
+    for service in _in_force(spark):
+        if service.plan.gate is None:
             continue
-        path = layout.gate_result_file(service.name, str(entry["id"]))
-        assert spark.host.file(path).exists, f"{spark.name}: {service.name} was not measured; run deploys/gate.py"
+        result = layout.gate_result_file(service.plan.name, service.release)
+        stored = json.loads(spark.root(f"cat {result} 2>/dev/null || echo null"))
+        assert stored is not None, f"{spark.name}: {service.plan.name} was never measured; run deploys/gate.py"
+        verdict = stored.get("judgement", {}).get("verdict")
+        assert verdict in {"PASS", "WARN"}, f"{spark.name}: gate of {service.plan.name}: {verdict}; see {result}"
