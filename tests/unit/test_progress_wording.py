@@ -1,0 +1,117 @@
+import io
+
+import pytest
+
+from modules.reporting.progress import Board, Doing, can_draw, duration, size, wording
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (60, "1m00s"), (187, "3m07s"), (3600, "1h00m"), (7500, "2h05m")]
+)
+def test_duration_is_short_and_never_rounds_up(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (65.25 * 1024**3, "65.2 GiB"), (1024**5, "1024.0 TiB")],
+)
+def test_size_takes_the_largest_unit_that_it_fills(count, text):
+    assert size(count) == text
+
+
+def test_bytes_are_told_with_share_rate_and_time_left():
+    line = wording(
+        Doing(
+            "weights", "fetching", done=25 * 1024**2, total=100 * 1024**2, unit="bytes", rate=5 * 1024**2, elapsed_s=5
+        )
+    )
+
+    assert line == "weights: fetching · 25.0 MiB of 100.0 MiB (25 %) · 5.0 MiB/s · 15s left · 5s"
+
+
+def test_bytes_without_a_known_end_are_told_without_one():
+    assert (
+        wording(Doing("weights", "fetching", done=2048, unit="bytes", elapsed_s=1))
+        == "weights: fetching · 2.0 KiB · 1s"
+    )
+
+
+def test_a_stalled_download_claims_no_time_left():
+    assert "left" not in wording(Doing("weights", "fetching", done=1, total=2, unit="bytes", rate=0, elapsed_s=9))
+
+
+def test_steps_are_counted():
+    assert (
+        wording(Doing("image", "RUN make", done=3, total=9, unit="steps", elapsed_s=61))
+        == "image: RUN make · 3/9 steps · 1m01s"
+    )
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_plain_lines_of_a_host_keep_their_distance_and_other_hosts_have_their_own():
+    told, clock = [], Clock()
+    board = Board(plain=lambda host, line: told.append((clock.now, host)), clock=clock)
+
+    for clock.now in (0.0, 1.6, 3.2, 4.8, 6.4):
+        board.update("a", Doing("job"))
+    board.update("b", Doing("job"))
+
+    assert told == [(0.0, "a"), (3.2, "a"), (6.4, "a"), (6.4, "b")]
+
+
+def test_looks_two_seconds_apart_leave_no_gap_over_five_seconds():
+    told, clock = [], Clock()
+    board = Board(plain=lambda host, line: told.append(clock.now), clock=clock)
+
+    for look in range(20):
+        clock.now = look * 2.0
+        board.update("a", Doing("job"))
+
+    assert max(after - before for before, after in zip(told, told[1:], strict=False)) <= 5
+
+
+def test_a_job_that_comes_after_another_is_told_at_once():
+    told, clock = [], Clock()
+    board = Board(plain=lambda host, line: told.append(line), clock=clock)
+
+    board.update("a", Doing("first"))
+    board.done("a")
+    board.update("a", Doing("second"))
+
+    assert told == ["first: 0s", "second: 0s"]
+
+
+def test_all_hosts_share_one_live_line_that_is_wiped_when_the_last_is_done():
+    stream = io.StringIO()
+    board = Board(plain=lambda host, line: None, stream=stream, live=True)
+
+    board.update("spark-2", Doing("job", "x"))
+    board.update("spark-1", Doing("job", "y"))
+    assert "spark-1 job: y · 0s | spark-2 job: x · 0s" in stream.getvalue()
+    assert "\n" not in stream.getvalue()
+
+    board.done("spark-1")
+    board.done("spark-2")
+    assert stream.getvalue().endswith("\r\033[K\r\033[K")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("spinner", "draws"), [("off", True), ("on", False), (None, False)])
+def test_the_live_line_gives_way_to_pyinfras_spinner(monkeypatch, spinner, draws):
+    monkeypatch.delenv("PYINFRA_PROGRESS", raising=False)
+    if spinner is not None:
+        monkeypatch.setenv("PYINFRA_PROGRESS", spinner)
+
+    assert can_draw(Terminal()) is draws
+    assert can_draw(io.StringIO()) is False
