@@ -3,8 +3,9 @@
 Runs in the tools' environment, as a job. What is there already is not fetched again; a file that is not what the hub
 publishes is set aside under `<home>/tinderbox-set-aside`, and fetched anew, alone.
 
-Writes the job's `result.json`: {"commit": what the revision stands for}. Exit status: 0 all files are there and right;
-1 with the reason in the last lines.
+Writes the job's `result.json`: `commit` (what the revision stands for) and `notes` (which files were wrong).
+
+Exit status: 0 all files are there and right; 1 with the reason in the last lines.
 """
 
 from __future__ import annotations
@@ -183,31 +184,34 @@ def find_broken(request: Request, commit: str, files: list[WantedFile], progress
     return broken(request.repository.snapshot(commit), files, on_bytes)
 
 
-def set_aside(request: Request, commit: str, file: WantedFile) -> None:
-    """Take a wrong file away from where the client would trust it, and keep it: it tells what went wrong."""
+def set_aside(request: Request, commit: str, file: WantedFile) -> str:
+    """Take a wrong file away from where the client would trust it, and keep it; says what became of it."""
     entry = request.repository.snapshot(commit) / file.path
+    became = "it was fetched anew"
     if entry.exists():
         aside = request.repository.home / "tinderbox-set-aside" / request.repository.folder.name
         aside.mkdir(parents=True, exist_ok=True)
         kept = aside / f"{Path(file.path).name}.{file.digest[:12]}"
         Path(os.path.realpath(entry)).replace(kept)
-        print(f"set aside as {kept}")
+        became = f"it was fetched anew, what was there is kept as {kept}"
     entry.unlink(missing_ok=True)
+    return became
 
 
-def make_right(request: Request, commit: str, files: list[WantedFile], progress: Progress) -> None:
-    """Fetch, verify, and once more what was wrong."""
+def make_right(request: Request, commit: str, files: list[WantedFile], progress: Progress) -> list[str]:
+    """Fetch, verify, and once more what was wrong; says what was."""
     fetch(request, commit, files, progress)
     wrong = find_broken(request, commit, files, progress)
-    for file, what in wrong.items():
-        print(what)
-        set_aside(request, commit, file)
+    notes = [f"{what}; {set_aside(request, commit, file)}" for file, what in wrong.items()]
+    for note in notes:
+        print(note)
     if not wrong:
-        return
+        return notes
     fetch(request, commit, list(wrong), progress)
     again = find_broken(request, commit, list(wrong), progress)
     if again:
         raise GiveUpError("the hub gave a file that is not the one it publishes, twice: " + "; ".join(again.values()))
+    return notes
 
 
 def publish(request: Request, commit: str, files: list[WantedFile]) -> None:
@@ -239,11 +243,11 @@ def run(request: Request, progress: Progress) -> None:
         progress.report("asking the hub")
         commit, files = resolve(request)
         require_space(request, files)
-        make_right(request, commit, files, progress)
+        notes = make_right(request, commit, files, progress)
         publish(request, commit, files)
     own = os.environ.get("TINDERBOX_JOB_DIR")
     if own:
-        write_json(Path(own) / "result.json", {"commit": commit})
+        write_json(Path(own) / "result.json", {"commit": commit, "notes": notes})
     print(json.dumps({"commit": commit, "files": len(files), "bytes": sum(file.size for file in files)}))
 
 

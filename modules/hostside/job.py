@@ -182,9 +182,15 @@ def execute(directory: Path) -> None:
 
 
 def finish(directory: Path) -> None:
-    """Write down how the job ended."""
+    """Write down how the job ended; one that falls to the host's own end is lost, not failed."""
     status = read_json(directory / "status.json") or {"started": time.time()}
-    write_json(directory / "status.json", status | ending(dict(os.environ)) | {"ended": time.time()})
+    end = {"state": "lost"} if _host_ends() else ending(dict(os.environ))
+    write_json(directory / "status.json", status | end | {"ended": time.time()})
+
+
+def _host_ends() -> bool:
+    shown = subprocess.run(["systemctl", "is-system-running"], capture_output=True, text=True, check=False)
+    return shown.stdout.strip() == "stopping"
 
 
 def main() -> int:

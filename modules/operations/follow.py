@@ -72,6 +72,8 @@ def _until_ended(host: Host, job: Job, start: StringCommand) -> bool:
         if status.state in {"succeeded", "failed"}:
             if status.state == "failed":
                 _tell(host, failure(job.title, status))
+            else:
+                _tell(host, notes(status), logger.warning)
             return status.state == "succeeded"
         if status.state == "running":
             _board.update(host.name, doing(job.title, status))
@@ -109,6 +111,12 @@ def failure(title: str, status: JobStatus) -> list[str]:
     lines = [f"{title}: failed after {duration(status.elapsed_s)} ({status.cause}{code}). Its log ends:"]
     lines += [f"    {line}" for line in status.tail]
     return [*lines, f"the whole log, on the host: {status.directory}/log"]
+
+
+def notes(status: JobStatus) -> list[str]:
+    """What the job's program found worth telling although it succeeded."""
+    found = (status.result or {}).get("notes")
+    return [str(note) for note in found] if isinstance(found, list) else []
 
 
 def leaving(name: str, job: Job, status: JobStatus) -> list[str]:

@@ -12,6 +12,8 @@ from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.connectors.util import CommandOutput
 
+from modules.operations.connection import keep_alive
+
 # A connection whose host is gone says nothing at all.
 _TIMEOUT_S = 60
 # Long enough for a host to restart.
@@ -55,4 +57,5 @@ def _reconnected(host: Host) -> bool:
         host.connect(reason="again, to follow its job", raise_exceptions=True)
     except ConnectError:
         return False
+    keep_alive(host)
     return bool(host.connected)

@@ -1,21 +1,24 @@
+from __future__ import annotations
+
 import json
+from pathlib import Path
 
 import pytest
 
-from modules.facts.job import parse_status
+from modules.facts.job import JobStatus, parse_status
 from modules.hostside import job
 from modules.operations.follow import doing, failure, leaving
 from modules.operations.job import Job, start_command
 
 
 @pytest.fixture
-def directory(tmp_path):
+def directory(tmp_path: Path) -> Path:
     folder = tmp_path / "image-abc"
     folder.mkdir()
     return folder
 
 
-def write_status(directory, **status):
+def write_status(directory: Path, **status: object) -> None:
     (directory / "status.json").write_text(json.dumps({"title": "an image", "started": 1000.0, **status}))
 
 
@@ -41,38 +44,40 @@ def write_status(directory, **status):
         ({"SERVICE_RESULT": "oom-kill", "EXIT_CODE": "killed", "EXIT_STATUS": "KILL"}, "failed", "oom-kill", None),
     ],
 )
-def test_the_end_is_taken_from_what_systemd_says(told, state, cause, code):
+def test_the_end_is_taken_from_what_systemd_says(
+    told: dict[str, str], state: str, cause: str, code: int | None
+) -> None:
     assert job.ending(told) == {"state": state, "cause": cause, "exit_code": code}
 
 
-def test_a_job_whose_unit_is_gone_without_an_end_is_lost(directory):
+def test_a_job_whose_unit_is_gone_without_an_end_is_lost(directory: Path) -> None:
     write_status(directory, state="running")
 
     assert job.describe(directory, is_alive=lambda _: True)["state"] == "running"
     assert job.describe(directory, is_alive=lambda _: False)["state"] == "lost"
 
 
-def test_a_job_that_ends_between_the_two_looks_is_not_lost(directory):
+def test_a_job_that_ends_between_the_two_looks_is_not_lost(directory: Path) -> None:
     write_status(directory, state="running")
 
-    def ends_now(_):
+    def ends_now(_: str) -> bool:
         write_status(directory, state="succeeded", ended=1010.0)
         return False
 
     assert job.describe(directory, is_alive=ends_now)["state"] == "succeeded"
 
 
-def test_time_stands_still_once_a_job_has_ended(directory):
+def test_time_stands_still_once_a_job_has_ended(directory: Path) -> None:
     write_status(directory, state="failed", ended=1042.5)
 
     assert job.describe(directory, now=9999.0)["elapsed_s"] == 42.5
 
 
-def test_a_job_that_was_never_started_is_absent(tmp_path):
+def test_a_job_that_was_never_started_is_absent(tmp_path: Path) -> None:
     assert parse_status([json.dumps(job.describe(tmp_path / "image-none"))]).state == "absent"
 
 
-def test_the_tail_has_whole_lines_and_of_an_overdrawn_one_the_last_state(tmp_path):
+def test_the_tail_has_whole_lines_and_of_an_overdrawn_one_the_last_state(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"first\n  0%\r 50%\r100%\r\n\nl\xc3\xa4st \xff")
 
@@ -80,14 +85,14 @@ def test_the_tail_has_whole_lines_and_of_an_overdrawn_one_the_last_state(tmp_pat
     assert job.tail(tmp_path / "none") == []
 
 
-def test_the_tail_is_bounded(tmp_path):
+def test_the_tail_is_bounded(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {number}\n" for number in range(100_000)))
 
     assert job.tail(log) == [f"line {number}" for number in range(100_000 - job.TAIL_LINES, 100_000)]
 
 
-def test_the_program_is_named_by_a_file_so_that_systemd_expands_nothing_in_it(directory):
+def test_the_program_is_named_by_a_file_so_that_systemd_expands_nothing_in_it(directory: Path) -> None:
     words = job.unit_arguments("image-abc", directory, "an image", 600)
 
     assert words[-3].endswith("job.py")
@@ -96,40 +101,40 @@ def test_the_program_is_named_by_a_file_so_that_systemd_expands_nothing_in_it(di
     assert "--property=EnvironmentFile=-/etc/tinderbox/network.env" in words
 
 
-def test_job_and_host_agree_on_the_unit():
+def test_job_and_host_agree_on_the_unit() -> None:
     assert Job("image", "abc", "t", ("true",), 1).unit == job.unit_of(job.identity("image", "abc"))
 
 
 @pytest.mark.parametrize("bad", ["", "Big", "a/b", "-a", "a b", "a$b", "a%b"])
-def test_names_that_systemd_would_not_take_are_refused(bad):
+def test_names_that_systemd_would_not_take_are_refused(bad: str) -> None:
     with pytest.raises(ValueError, match="lower-case"):
         Job(bad, "key", "t", ("true",), 1)
     with pytest.raises(ValueError, match="lower-case"):
         Job("name", bad, "t", ("true",), 1)
 
 
-def test_every_word_of_the_command_is_quoted():
+def test_every_word_of_the_command_is_quoted() -> None:
     command = start_command(Job("a", "b", "it's", ("sh", "-c", "echo $HOME; rm x"), 5)).get_raw_value()
 
     assert command.endswith("""start a b --title 'it'"'"'s' --timeout 5 -- sh -c 'echo $HOME; rm x'""")
 
 
-def status(**changes):
+def status(**changes: object) -> JobStatus:
     base = {"job": "image-abc", "state": "running", "directory": "/jobs/image-abc", "tail": ["one", "two"]}
     return parse_status(["noise", json.dumps(base | changes)])
 
 
-def test_nothing_is_no_status():
+def test_nothing_is_no_status() -> None:
     with pytest.raises(ValueError, match="nothing"):
         parse_status([])
 
 
-def test_a_silent_program_is_shown_by_its_logs_last_line():
+def test_a_silent_program_is_shown_by_its_logs_last_line() -> None:
     assert doing("image", status(elapsed_s=3.0)).step == "two"
     assert doing("image", status(tail=[])).step == ""
 
 
-def test_a_failure_tells_why_with_the_logs_end_and_where_the_whole_log_is():
+def test_a_failure_tells_why_with_the_logs_end_and_where_the_whole_log_is() -> None:
     lines = failure("image", status(state="failed", cause="exit-code", exit_code=2, elapsed_s=65))
 
     assert lines == [
@@ -140,7 +145,7 @@ def test_a_failure_tells_why_with_the_logs_end_and_where_the_whole_log_is():
     ]
 
 
-def test_leaving_a_job_tells_how_to_look_and_how_to_stop_it():
+def test_leaving_a_job_tells_how_to_look_and_how_to_stop_it() -> None:
     text = "\n".join(leaving("spark-1", Job("image", "abc", "image", ("true",), 1), status()))
 
     assert "spark-1" in text

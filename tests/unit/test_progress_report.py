@@ -1,4 +1,10 @@
+from __future__ import annotations
+
 import json
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from modules.hostside.progress import Progress
 
@@ -6,15 +12,15 @@ from modules.hostside.progress import Progress
 class Clock:
     now = 100.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now
 
 
-def read(folder):
+def read(folder: Path) -> Any:
     return json.loads((folder / "progress.json").read_text())
 
 
-def test_rate_is_of_the_last_seconds_and_starts_anew_with_each_step(tmp_path):
+def test_rate_is_of_the_last_seconds_and_starts_anew_with_each_step(tmp_path: Path) -> None:
     clock = Clock()
     progress = Progress(tmp_path, clock)
 
@@ -31,7 +37,7 @@ def test_rate_is_of_the_last_seconds_and_starts_anew_with_each_step(tmp_path):
     assert read(tmp_path)["rate"] == 150.0
 
 
-def test_reports_that_follow_each_other_closely_are_not_all_written_but_the_last_of_a_step_is(tmp_path):
+def test_reports_that_follow_each_other_closely_are_not_all_written_but_the_last_of_a_step_is(tmp_path: Path) -> None:
     clock = Clock()
     progress = Progress(tmp_path, clock)
 
@@ -43,7 +49,7 @@ def test_reports_that_follow_each_other_closely_are_not_all_written_but_the_last
     assert read(tmp_path)["done"] == 10
 
 
-def test_outside_of_a_job_nothing_is_written(tmp_path, monkeypatch):
+def test_outside_of_a_job_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TINDERBOX_JOB_DIR", raising=False)
     monkeypatch.chdir(tmp_path)
 

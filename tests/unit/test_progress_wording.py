@@ -1,4 +1,8 @@
+from __future__ import annotations
+
 import io
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -8,7 +12,7 @@ from modules.reporting.progress import Board, Doing, can_draw, duration, size, w
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (60, "1m00s"), (187, "3m07s"), (3600, "1h00m"), (7500, "2h05m")]
 )
-def test_duration_is_short_and_never_rounds_up(seconds, text):
+def test_duration_is_short_and_never_rounds_up(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
@@ -16,11 +20,11 @@ def test_duration_is_short_and_never_rounds_up(seconds, text):
     ("count", "text"),
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (65.25 * 1024**3, "65.2 GiB"), (1024**5, "1024.0 TiB")],
 )
-def test_size_takes_the_largest_unit_that_it_fills(count, text):
+def test_size_takes_the_largest_unit_that_it_fills(count: float, text: str) -> None:
     assert size(count) == text
 
 
-def test_bytes_are_told_with_share_rate_and_time_left():
+def test_bytes_are_told_with_share_rate_and_time_left() -> None:
     line = wording(
         Doing(
             "weights", "fetching", done=25 * 1024**2, total=100 * 1024**2, unit="bytes", rate=5 * 1024**2, elapsed_s=5
@@ -30,18 +34,18 @@ def test_bytes_are_told_with_share_rate_and_time_left():
     assert line == "weights: fetching · 25.0 MiB of 100.0 MiB (25 %) · 5.0 MiB/s · 15s left · 5s"
 
 
-def test_bytes_without_a_known_end_are_told_without_one():
+def test_bytes_without_a_known_end_are_told_without_one() -> None:
     assert (
         wording(Doing("weights", "fetching", done=2048, unit="bytes", elapsed_s=1))
         == "weights: fetching · 2.0 KiB · 1s"
     )
 
 
-def test_a_stalled_download_claims_no_time_left():
+def test_a_stalled_download_claims_no_time_left() -> None:
     assert "left" not in wording(Doing("weights", "fetching", done=1, total=2, unit="bytes", rate=0, elapsed_s=9))
 
 
-def test_steps_are_counted():
+def test_steps_are_counted() -> None:
     assert (
         wording(Doing("image", "RUN make", done=3, total=9, unit="steps", elapsed_s=61))
         == "image: RUN make · 3/9 steps · 1m01s"
@@ -51,12 +55,13 @@ def test_steps_are_counted():
 class Clock:
     now = 0.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now
 
 
-def test_plain_lines_of_a_host_keep_their_distance_and_other_hosts_have_their_own():
-    told, clock = [], Clock()
+def test_plain_lines_of_a_host_keep_their_distance_and_other_hosts_have_their_own() -> None:
+    told: list[Any] = []
+    clock = Clock()
     board = Board(plain=lambda host, line: told.append((clock.now, host)), clock=clock)
 
     for clock.now in (0.0, 1.6, 3.2, 4.8, 6.4):
@@ -66,19 +71,21 @@ def test_plain_lines_of_a_host_keep_their_distance_and_other_hosts_have_their_ow
     assert told == [(0.0, "a"), (3.2, "a"), (6.4, "a"), (6.4, "b")]
 
 
-def test_looks_two_seconds_apart_leave_no_gap_over_five_seconds():
-    told, clock = [], Clock()
+def test_looks_two_seconds_apart_leave_no_gap_over_five_seconds() -> None:
+    told: list[Any] = []
+    clock = Clock()
     board = Board(plain=lambda host, line: told.append(clock.now), clock=clock)
 
     for look in range(20):
         clock.now = look * 2.0
         board.update("a", Doing("job"))
 
-    assert max(after - before for before, after in zip(told, told[1:], strict=False)) <= 5
+    assert max(after - before for before, after in pairwise(told)) <= 5
 
 
-def test_a_job_that_comes_after_another_is_told_at_once():
-    told, clock = [], Clock()
+def test_a_job_that_comes_after_another_is_told_at_once() -> None:
+    told: list[Any] = []
+    clock = Clock()
     board = Board(plain=lambda host, line: told.append(line), clock=clock)
 
     board.update("a", Doing("first"))
@@ -88,7 +95,7 @@ def test_a_job_that_comes_after_another_is_told_at_once():
     assert told == ["first: 0s", "second: 0s"]
 
 
-def test_all_hosts_share_one_live_line_that_is_wiped_when_the_last_is_done():
+def test_all_hosts_share_one_live_line_that_is_wiped_when_the_last_is_done() -> None:
     stream = io.StringIO()
     board = Board(plain=lambda host, line: None, stream=stream, live=True)
 
@@ -103,12 +110,14 @@ def test_all_hosts_share_one_live_line_that_is_wiped_when_the_last_is_done():
 
 
 class Terminal(io.StringIO):
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
 
 @pytest.mark.parametrize(("spinner", "draws"), [("off", True), ("on", False), (None, False)])
-def test_the_live_line_gives_way_to_pyinfras_spinner(monkeypatch, spinner, draws):
+def test_the_live_line_gives_way_to_pyinfras_spinner(
+    monkeypatch: pytest.MonkeyPatch, spinner: str | None, draws: bool
+) -> None:
     monkeypatch.delenv("PYINFRA_PROGRESS", raising=False)
     if spinner is not None:
         monkeypatch.setenv("PYINFRA_PROGRESS", spinner)
