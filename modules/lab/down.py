@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import docker
+from docker.models.containers import Container
 
 from modules.lab import daemon
 from modules.lab.containers import containers_of, foreign_containers
@@ -58,13 +60,18 @@ def clean(layout: Layout) -> list[str]:
     """
     removed = down(layout)
     client = daemon.connect()
-    others = sorted({each.labels[LABEL] for each in containers_of(client)}) if client is not None else []
+    others = sorted({each.labels[LABEL] for each in containers_of(client) if _uses_cache(each)}) if client else []
     if others:
         raise LabError(f"the cached pieces are in use by lab {', '.join(others)}: take it down first")
     if cache_directory().exists():
         shutil.rmtree(cache_directory())
         removed.append(str(cache_directory()))
     return removed
+
+
+def _uses_cache(container: Container) -> bool:
+    sources = (str(mount.get("Source", "")) for mount in container.attrs["Mounts"])
+    return any(Path(source).is_relative_to(cache_directory()) for source in sources)
 
 
 def _remove_from_docker(client: docker.DockerClient, name: str, mine: Callable[[Mapping[str, str]], bool]) -> list[str]:

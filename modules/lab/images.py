@@ -20,7 +20,7 @@ _CONTEXT = Path(__file__).parent / "image"
 
 def host_image(client: docker.DockerClient, rootfs: Piece) -> str:
     """Tag of the host image, which is built unless it is there."""
-    context = _context()
+    context = build_context()
     base = f"{ROOTFS_REPOSITORY}:{rootfs.key}"
     tag = f"{HOST_REPOSITORY}:{hashlib.sha256(rootfs.key.encode() + context).hexdigest()[:12]}"
     if _exists(client, tag):
@@ -62,7 +62,7 @@ def _exists(client: docker.DockerClient, tag: str) -> bool:
     return True
 
 
-def _context() -> bytes:
+def build_context() -> bytes:
     """The build context as a tar that depends on names, modes and contents only."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:

@@ -17,6 +17,11 @@ class Addresses:
 
     subnet: ipaddress.IPv4Network
 
+    @classmethod
+    def of(cls, subnet: str) -> Addresses:
+        """The addresses of a subnet, as `a.b.c.d/n`."""
+        return cls(ipaddress.IPv4Network(subnet))
+
     @property
     def mirror(self) -> str:
         """The mirror's, which is also the name server's."""
@@ -36,12 +41,12 @@ def create_network(client: docker.DockerClient, layout: Layout) -> Addresses:
     trial.remove()
     pool = IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
     client.networks.create(layout.network, driver="bridge", labels=layout.labels, ipam=pool)
-    return Addresses(ipaddress.IPv4Network(subnet))
+    return Addresses.of(subnet)
 
 
 def addresses_of(client: docker.DockerClient, layout: Layout) -> Addresses | None:
     """The addresses of the lab's network, or None when there is no such network."""
     for network in client.networks.list(names=[layout.network], filters={"label": f"{LABEL}={layout.name}"}):
         network.reload()
-        return Addresses(ipaddress.IPv4Network(network.attrs["IPAM"]["Config"][0]["Subnet"]))
+        return Addresses.of(network.attrs["IPAM"]["Config"][0]["Subnet"])
     return None
