@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
-import huggingface_hub
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils._paths import filter_repo_objects
@@ -54,6 +53,7 @@ else:
     from progress import Progress
     from weights_stamp import Repository, WantedFile, broken, is_commit, read_stamp, stamped_files, write_stamp
 
+_PUBLIC_HUB = "https://huggingface.co"
 _GIB = 1024**3
 
 
@@ -65,6 +65,7 @@ class GiveUpError(Exception):
 class Request:
     """What is wanted. `commit`: what the revision is pinned to, where that is known."""
 
+    endpoint: str
     repository: Repository
     revision: str
     commit: str | None
@@ -80,7 +81,7 @@ def resolve(request: Request) -> tuple[str, list[WantedFile]]:
         stamp = read_stamp(request.repository, request.commit)
         if stamp is not None and stamp["filters"] == request.filters:
             return request.commit, stamped_files(stamp)
-    api = HfApi(token=request.token or False)
+    api = HfApi(endpoint=request.endpoint, token=request.token or False)
     commit = request.commit or api.model_info(request.repository.name, revision=request.revision).sha
     if commit is None:
         raise GiveUpError("the hub named no commit for the revision")
@@ -161,6 +162,7 @@ def fetch(request: Request, commit: str, files: list[WantedFile], progress: Prog
         snapshot_download(
             request.repository.name,
             revision=commit,
+            endpoint=request.endpoint,
             cache_dir=request.repository.home / "hub",
             allow_patterns=[glob.escape(file.path) for file in files],
             max_workers=request.workers,
@@ -265,6 +267,7 @@ def parse(words: list[str] | None = None) -> Request:
     parser.add_argument("--token-file", type=Path)
     arguments = parser.parse_args(words)
     return Request(
+        endpoint=os.environ.get("HF_ENDPOINT", _PUBLIC_HUB).rstrip("/"),
         repository=Repository(arguments.home, arguments.repository),
         revision=arguments.revision,
         commit=arguments.commit or (arguments.revision if is_commit(arguments.revision) else None),
@@ -275,12 +278,11 @@ def parse(words: list[str] | None = None) -> Request:
     )
 
 
-def main() -> int:
-    """Entry point."""
-    request = parse()
+def attempt(request: Request) -> int:
+    """All of it, with what goes wrong told on standard error."""
     asked = Asked(
         host=socket.gethostname(),
-        endpoint=huggingface_hub.constants.ENDPOINT,
+        endpoint=request.endpoint,
         repository=request.repository.name,
         revision=request.commit or request.revision,
         token=request.token is not None,
@@ -299,4 +301,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(attempt(parse()))

@@ -1,0 +1,260 @@
+"""The real client against the lab mirror's hub on loopback, in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modules.hostside import fetch_weights, verify_weights, weights_stamp
+from modules.lab.mirror.faults import Faults
+from modules.lab.mirror.hub import hub_site
+from modules.lab.mirror.journal import Journal
+from modules.lab.mirror.server import MirrorServer
+
+COMMIT = "c" * 40
+NAME = "owner/tiny"
+LARGE = {"model-1.safetensors": b"one" * 5000, "model-2.safetensors": b"two" * 7000}
+SMALL = {"config.json": b'{"a": 1}'}
+DECOYS = {"original/model.bin": b"decoy", "metal/model.bin": b"decoy"}
+
+
+def blob_id(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+@dataclass
+class Hub:
+    """A hub with one model, and a host that fetches from it."""
+
+    root: Path
+    endpoint: str
+
+    def faults(self, *rules: dict[str, Any]) -> None:
+        (self.root / "faults.json").write_text(json.dumps(rules))
+
+    def requests(self, method: str = "GET") -> list[str]:
+        path = self.root / "requests.jsonl"
+        lines = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+        return [line["path"] for line in lines if line["method"] == method and "agent-harnesses" not in line["path"]]
+
+    def forget(self) -> None:
+        (self.root / "requests.jsonl").unlink(missing_ok=True)
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def snapshot(self) -> Path:
+        return self.home / "hub" / "models--owner--tiny" / "snapshots" / COMMIT
+
+    def fetch(self, *more: str) -> int:
+        words = ["--repository", NAME, "--revision", "main", "--home", str(self.home), *more]
+        words += ["--exclude", "original/*", "--exclude", "metal/*"]
+        request = fetch_weights.parse(words)
+        return fetch_weights.attempt(request)
+
+    def look(self, *, hashes: bool = False) -> dict[str, Any]:
+        repository = weights_stamp.Repository(self.home, NAME)
+        return verify_weights.look(repository, "main", hashes=hashes)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    content = tmp_path / "hub" / "owner" / "tiny"
+    files = []
+    for path, data in {**LARGE, **SMALL, **DECOYS}.items():
+        (content / COMMIT / path).parent.mkdir(parents=True, exist_ok=True)
+        (content / COMMIT / path).write_bytes(data)
+        sha256 = hashlib.sha256(data).hexdigest() if path in LARGE else None
+        files.append({"path": path, "size": len(data), "oid": blob_id(data), "sha256": sha256})
+    (content / "hub.json").write_text(json.dumps({"refs": {"main": COMMIT}, "commits": {COMMIT: files}}))
+    faults, journal = Faults(tmp_path / "faults.json"), Journal(tmp_path / "requests.jsonl")
+    server = MirrorServer(("127.0.0.1", 0), {"127.0.0.1": hub_site(tmp_path / "hub")}, faults, journal, None)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    monkeypatch.setenv("TINDERBOX_JOB_DIR", str(tmp_path))
+    # The programs import each other as they lie on a host, flat, so the module is there under two names.
+    for module in ("weights_stamp", "modules.hostside.weights_stamp"):
+        monkeypatch.setattr(f"{module}.STAMPS", tmp_path / "stamps")
+    (tmp_path / "home").mkdir()
+    yield Hub(tmp_path, endpoint)
+    server.shutdown()
+    server.server_close()
+
+
+def test_wanted_files_come_once_in_the_ordinary_layout_and_are_known_again(hub: Hub) -> None:
+    assert hub.fetch() == 0
+
+    assert {path.name: path.read_bytes() for path in hub.snapshot.iterdir()} == {**LARGE, **SMALL}
+    assert (hub.snapshot.parents[1] / "refs" / "main").read_text() == COMMIT
+    assert json.loads((hub.root / "result.json").read_text()) == {"commit": COMMIT, "notes": []}
+    assert not [path for path in hub.requests() if "original" in path or "metal" in path]
+    seen = hub.look()
+    assert (seen["stamped"], seen["problems"], seen["files"]) == (True, [], 3)
+    assert seen["filters"] == {"include": [], "exclude": ["original/*", "metal/*"]}
+    assert hub.look(hashes=True)["problems"] == []
+
+
+def test_a_commit_that_was_verified_here_is_made_right_without_asking_the_hub(hub: Hub) -> None:
+    hub.fetch()
+    hub.forget()
+
+    assert hub.fetch("--commit", COMMIT) == 0
+
+    assert hub.requests() == []
+
+
+def test_a_flipped_byte_is_noticed_kept_and_only_that_file_fetched_anew(hub: Hub) -> None:
+    hub.fetch()
+    hub.forget()
+    shard = hub.snapshot / "model-2.safetensors"
+    with shard.open("r+b") as file:
+        file.seek(100)
+        file.write(b"X")
+    (quick,) = hub.look()["problems"]
+    assert quick == f"{shard}: changed since it was verified"
+    (full,) = hub.look(hashes=True)["problems"]
+    assert str(shard) in full
+    assert hashlib.sha256(LARGE[shard.name]).hexdigest() in full
+
+    assert hub.fetch("--commit", COMMIT) == 0
+
+    assert shard.read_bytes() == LARGE[shard.name]
+    assert [path.rsplit("/", 1)[1] for path in hub.requests()] == [shard.name]
+    (kept,) = (hub.home / "tinderbox-set-aside" / "models--owner--tiny").iterdir()
+    assert kept.read_bytes() != LARGE[shard.name]
+    (note,) = json.loads((hub.root / "result.json").read_text())["notes"]
+    assert str(shard) in note
+    assert str(kept) in note
+    assert hub.look()["problems"] == []
+
+
+@pytest.mark.parametrize("name", [*LARGE, *SMALL])
+def test_a_truncated_or_missing_file_is_noticed_and_made_right(hub: Hub, name: str) -> None:
+    hub.fetch()
+    content = {**LARGE, **SMALL}[name]
+    (hub.snapshot / name).resolve().write_bytes(content[:3])
+    (short,) = hub.look()["problems"]
+    assert short == f"{hub.snapshot / name}: 3 bytes, was {len(content)}"
+    assert hub.fetch("--commit", COMMIT) == 0
+
+    (hub.snapshot / name).unlink()
+    (missing,) = hub.look()["problems"]
+    assert missing == f"{hub.snapshot / name}: missing"
+    assert hub.fetch("--commit", COMMIT) == 0
+
+    assert (hub.snapshot / name).read_bytes() == content
+    assert hub.look(hashes=True)["problems"] == []
+
+
+def test_touching_a_file_without_changing_it_costs_a_hash_and_no_download(hub: Hub) -> None:
+    hub.fetch()
+    hub.forget()
+    (hub.snapshot / "config.json").resolve().touch()
+    assert hub.look()["problems"]
+
+    assert hub.fetch("--commit", COMMIT) == 0
+
+    assert hub.requests() == []
+    assert hub.look()["problems"] == []
+
+
+def test_a_hub_that_gives_wrong_content_twice_is_refused_by_name_and_leaves_no_stamp(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = b"TWO" * 7000
+    (hub.root / "hub" / "owner" / "tiny" / COMMIT / "model-2.safetensors").write_bytes(other)
+
+    assert hub.fetch() == 1
+
+    told = capsys.readouterr().err
+    assert "model-2.safetensors" in told
+    assert hashlib.sha256(LARGE["model-2.safetensors"]).hexdigest() in told
+    assert hub.look()["stamped"] is False
+
+
+def test_a_cut_connection_is_resumed_and_pieces_of_a_killed_client_are_cleared(hub: Hub) -> None:
+    blobs = hub.home / "hub" / "models--owner--tiny" / "blobs"
+    blobs.mkdir(parents=True)
+    (blobs / f"{'a' * 64}.12ab.incomplete").write_bytes(b"orphan")
+    hub.faults({"path": "model-1", "method": "GET", "cut_after": 1000, "times": 1})
+
+    assert hub.fetch() == 0
+
+    assert not list(blobs.glob("*.incomplete"))
+    assert hub.look(hashes=True)["problems"] == []
+
+
+def test_a_disk_that_is_too_small_is_refused_before_the_first_byte(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hub.fetch("--reserve-bytes", str(10**18)) == 1
+
+    assert "hardware.reserve_disk_gib" in capsys.readouterr().err
+    assert not [path for path in hub.requests() if "resolve" in path]
+
+
+def test_what_is_there_counts_as_space_that_is_not_needed(hub: Hub) -> None:
+    hub.fetch()
+
+    assert hub.fetch("--reserve-bytes", str(10**18)) == 0
+
+
+def test_filters_that_leave_nothing_are_refused(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hub.fetch("--include", "*.gguf") == 1
+
+    assert "no file of owner/tiny" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"status": 404, "headers": {"X-Error-Code": "RepoNotFound"}}, "no such repository (404)"),
+        ({"status": 404, "headers": {"X-Error-Code": "RevisionNotFound"}}, "no revision 'main'"),
+        ({"status": 401}, "wants to know who asks (401)"),
+        ({"status": 403, "headers": {"X-Error-Code": "GatedRepo"}}, "gated (403): accept the model's licence"),
+        ({"status": 500}, "in trouble itself (500)"),
+        ({"status": 200, "body": "<html>please log in</html>"}, "not JSON: a proxy or a login page"),
+        ({"drop": True}, "the connection broke"),
+    ],
+)
+def test_every_trouble_of_the_hub_names_the_hub_and_the_model_and_says_what_to_do(
+    hub: Hub, capsys: pytest.CaptureFixture[str], fault: dict[str, Any], words: str
+) -> None:
+    hub.faults({"path": "/api/models", **fault})
+
+    assert hub.fetch() == 1
+
+    told = capsys.readouterr().err
+    assert words in told
+    assert hub.endpoint in told
+    assert "owner/tiny@main" in told
+    assert "Traceback" not in told
+    assert hub.look()["stamped"] is False
+
+
+def test_nothing_that_listens_is_told(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+
+    assert hub.fetch() == 1
+
+    assert "nothing listens there" in capsys.readouterr().err
+
+
+def test_progress_ends_at_all_bytes(hub: Hub) -> None:
+    hub.fetch()
+
+    progress = json.loads((hub.root / "progress.json").read_text())
+    assert (progress["step"], progress["unit"]) == ("verifying", "bytes")
+    assert progress["done"] == progress["total"] == sum(map(len, [*LARGE.values(), *SMALL.values()]))
