@@ -9,6 +9,7 @@ TIKTOKEN_CACHE_DIR. Exit status: 0 all files are there and right; 1 with the rea
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import socket
 import sys
@@ -111,7 +112,7 @@ def put_link(wanted: Wanted, directory: Path) -> None:
     beside.replace(link)
 
 
-def explain(error: OSError) -> str:
+def explain(error: OSError | http.client.HTTPException) -> str:
     """What to do about a connection or a disk that failed."""
     if isinstance(error, urllib.error.HTTPError):
         return f"answered {error.code} {error.reason}: check `network.encodings`"
@@ -120,11 +121,11 @@ def explain(error: OSError) -> str:
     return f"{getattr(error, 'reason', error)}: check `network.encodings`, `network.proxy` and the host's DNS"
 
 
-def main() -> int:
-    """Entry point."""
+def run(words: list[str]) -> int:
+    """Have every vocabulary of the command line here; gives the exit status."""
     progress = Progress()
     ENCODINGS.mkdir(parents=True, exist_ok=True)
-    for wanted in parse(sys.argv[1:]):
+    for wanted in parse(words):
         try:
             if not is_right(ENCODINGS / wanted.name, wanted):
                 fetch(wanted, ENCODINGS, progress)
@@ -132,7 +133,8 @@ def main() -> int:
         except RefusedError as refused:
             print(f"{socket.gethostname()}: {refused}", file=sys.stderr)
             return 1
-        except OSError as error:
+        # An answer that ends too early is no OSError.
+        except (OSError, http.client.HTTPException) as error:
             print(f"{socket.gethostname()}: {wanted.url}: {explain(error)}", file=sys.stderr)
             return 1
         print(f"{wanted.name}: {wanted.sha256}")
@@ -140,4 +142,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,158 @@
+"""What decides an image's name, and what its Dockerfile says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jinja2 import UndefinedError
+
+from modules.catalog import load_catalog
+from modules.images import Build, base_reference, build_of, image_reference, pull_reference
+from modules.spec.image import GitPin, Recipe
+from modules.spec.lock import Lock
+
+BUILT = {name: recipe for name, recipe in load_catalog().images.items() if recipe.template is not None}
+MXFP4 = BUILT["vllm-mxfp4"]
+DIGEST = "sha256:" + "a" * 64
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_rendering_twice_gives_the_same_name_and_every_pin_and_package_is_in_the_text(name: str) -> None:
+    recipe = BUILT[name]
+    build = build_of(recipe)
+
+    assert build.tag == build_of(recipe.model_copy()).tag
+    text = build.files["Dockerfile"]
+    for pin in recipe.pins.values():
+        assert f"{pin.repository} " in text
+        assert pin.commit in text
+    for package, version in recipe.packages.items():
+        assert f"{package}=={version}" in text
+    assert f"ARG BASE={recipe.base}\n" in text
+    assert "{{" not in text
+    assert "{%" not in text
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_every_dockerfile_passes_hadolint(name: str, tmp_path: Path) -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    (tmp_path / "Dockerfile").write_text(build_of(BUILT[name]).files["Dockerfile"])
+
+    done = subprocess.run(
+        [str(hadolint), "--no-color", str(tmp_path / "Dockerfile")], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_every_file_that_is_copied_is_in_the_context(name: str) -> None:
+    build = build_of(BUILT[name])
+    for line in build.files["Dockerfile"].splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            for file in line.split()[1:-1]:
+                assert file in build.files
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_every_step_that_fetches_has_the_sites_settings(name: str) -> None:
+    text = build_of(BUILT[name]).files["Dockerfile"].replace("\\\n", " ")
+    fetching = ("apt-get update", "pip install", "git clone", "submodule", "uv build")
+    steps = [line for line in text.splitlines() if line.startswith("RUN ") and any(word in line for word in fetching)]
+
+    assert steps
+    for step in steps:
+        assert "--mount=type=secret,id=site" in step, step
+        assert "--mount=type=secret,id=authorities" in step, step
+        assert ". /run/secrets/site" in step, step
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"architecture": "12.1a"},
+        {"base": "nvcr.io/nvidia/pytorch:26.02-py3"},
+        {"packages": MXFP4.packages | {"fastsafetensors": "0.5.1"}},
+        {"arguments": {"CONSTRAINTS": "apache-tvm-ffi<0.3"}},
+        {"pins": MXFP4.pins | {"vllm": GitPin(repository="https://example.org/vllm", commit="f" * 40)}},
+    ],
+)
+def test_whatever_changes_the_image_changes_its_name(change: dict[str, object]) -> None:
+    assert build_of(MXFP4.model_copy(update=change)).tag != build_of(MXFP4).tag
+
+
+def test_what_only_tells_of_a_recipe_does_not_change_its_name() -> None:
+    told = MXFP4.model_copy(update={"source": "elsewhere", "verified": "on hardware", "size_gib": 1.0})
+
+    assert build_of(told).tag == build_of(MXFP4).tag
+
+
+def test_names_and_texts_of_files_do_not_run_together() -> None:
+    assert Build("x", "b", {"a": "bc"}).digest != Build("x", "b", {"ab": "c"}).digest
+
+
+def test_the_architecture_reaches_flashinfer_and_the_compilers() -> None:
+    text = build_of(MXFP4).files["Dockerfile"]
+
+    assert text.count("FLASHINFER_CUDA_ARCH_LIST=12.1f") == 2  # where it is compiled, and where it runs
+    assert text.count("TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas") == 2
+
+
+def test_an_image_tells_where_it_comes_from() -> None:
+    told = json.loads(build_of(MXFP4).files["tinderbox-image.json"])
+
+    assert told["architecture"] == "12.1f"
+    assert told["sources"]["cutlass"]["commit"] == MXFP4.pins["cutlass"].commit
+
+
+def test_a_recipe_that_lacks_what_its_template_wants_is_refused() -> None:
+    with pytest.raises(UndefinedError):
+        build_of(MXFP4.model_copy(update={"packages": {}, "arguments": {}}))
+
+
+def test_a_pulled_recipe_is_not_built() -> None:
+    with pytest.raises(ValueError, match="pulled, not built"):
+        build_of(load_catalog().images["vllm-upstream"])
+
+
+def pulled(reference: str, digest: str | None = None) -> Recipe:
+    return Recipe(reference=reference, digest=digest, size_gib=1, source="test")
+
+
+@pytest.mark.parametrize(
+    ("reference", "wanted"),
+    [
+        ("nvcr.io/nvidia/vllm:26.05-py3", f"nvcr.io/nvidia/vllm@{DIGEST}"),
+        ("registry.lab:5000/python", f"registry.lab:5000/python@{DIGEST}"),
+        ("python:3.11", f"python@{DIGEST}"),
+    ],
+)
+def test_a_pulled_image_is_meant_by_the_recipes_digest_or_the_locks(reference: str, wanted: str) -> None:
+    assert image_reference(pulled(reference, DIGEST), Lock()) == wanted
+    assert image_reference(pulled(reference), Lock(images={reference: DIGEST})) == wanted
+    assert image_reference(pulled(reference), Lock()) == reference
+    assert pull_reference(reference, None) == reference
+
+
+def test_a_built_image_is_meant_by_its_content() -> None:
+    assert image_reference(MXFP4, Lock()) == build_of(MXFP4).tag
+    assert build_of(MXFP4).tag.startswith("tinderbox/vllm-mxfp4:")
+
+
+@pytest.mark.parametrize(
+    ("base", "wanted"),
+    [
+        ("python:3.11-slim-bookworm", "registry.lab:5000/python:3.11-slim-bookworm"),
+        ("nvcr.io/nvidia/pytorch:26.01-py3", "registry.lab:5000/nvidia/pytorch:26.01-py3"),
+        ("docker.io/nvidia/cuda:13.0.2", "registry.lab:5000/nvidia/cuda:13.0.2"),
+        ("nvidia/cuda:13.0.2", "registry.lab:5000/nvidia/cuda:13.0.2"),
+        ("localhost/mine:1", "registry.lab:5000/mine:1"),
+    ],
+)
+def test_the_sites_registry_holds_bases_under_their_own_names(base: str, wanted: str) -> None:
+    assert base_reference(base, "registry.lab:5000") == wanted
+    assert base_reference(base, None) == base
