@@ -21,7 +21,7 @@ MILESTONES = (
     (r"(?:Model loading took|Load weight end|Loading weights took)\D*([\d.]+ ?\w*)", "weights loaded ({0})"),
     (r"[Ll]oading (?:safetensors|checkpoint|.*shards)\D*(\d+%)", "loading weights {0}"),
     (r"Starting to load model|Load weight begin|load_model: loading model", "loading weights"),
-    (r"vLLM API server version|server_args=|Initializing a V1 LLM engine", "engine starting"),
+    (r"vLLM API server version|non-default args|server_args=|Initializing a V1 LLM engine", "engine starting"),
 )
 
 

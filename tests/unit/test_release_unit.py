@@ -1,0 +1,82 @@
+"""The systemd unit's text."""
+
+from __future__ import annotations
+
+import pytest
+
+from modules.release.build import build_release
+from modules.release.unit import START_ATTEMPTS, attempts_window_s, lines, word
+from tests.unit.release_samples import service_plan, surroundings
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("--max-num-seqs", "--max-num-seqs"),
+        ("a b", '"a b"'),
+        ('{"mode": "NONE"}', '"{\\"mode\\": \\"NONE\\"}"'),
+        ("100%", '"100%%"'),
+        ("$HOME", '"$$HOME"'),
+        ("back\\slash", '"back\\\\slash"'),
+        (";", '";"'),
+        ("", '""'),
+        ("it's", '"it\'s"'),
+    ],
+)
+def test_words_survive_systemd(text: str, written: str) -> None:
+    assert word(text) == written
+
+
+def test_one_flag_a_line() -> None:
+    assert lines(("docker", "run", "--rm", "--name", "x", "img", "serve"), "img") == (
+        "docker run \\\n    --rm \\\n    --name x \\\n    img serve"
+    )
+
+
+def unit(systemd: int = 255, **settings: object) -> str:
+    return build_release(service_plan(**settings), surroundings(systemd=systemd)).unit  # type: ignore[arg-type]
+
+
+def directives(text: str) -> dict[str, str]:
+    rows = [line for line in text.splitlines() if "=" in line and not line.startswith((" ", "#"))]
+    return {name: value for name, _, value in (row.partition("=") for row in rows)}
+
+
+def test_the_server_depends_on_docker_and_comes_back_after_a_reboot() -> None:
+    found = directives(unit())
+    assert found["Requires"] == "docker.service"
+    assert {"docker.service", "network-online.target"} <= set(found["After"].split())
+    assert found["WantedBy"] == "multi-user.target"
+
+
+def test_a_crash_loop_ends() -> None:
+    found = directives(unit())
+    assert found["Restart"] == "on-failure"
+    assert int(found["StartLimitBurst"]) == START_ATTEMPTS
+    # Were the window shorter than the attempts that must fall into it, systemd would never count to the limit.
+    slowest = int(found["TimeoutStartSec"]) + int(found["TimeoutStopSec"]) + int(found["RestartMaxDelaySec"])
+    assert int(found["StartLimitIntervalSec"]) > (START_ATTEMPTS - 1) * slowest
+
+
+def test_the_window_grows_with_the_start() -> None:
+    assert attempts_window_s(1200) - attempts_window_s(600) == START_ATTEMPTS * 600
+
+
+def test_the_pause_grows_only_where_systemd_knows_how() -> None:
+    assert "RestartSteps=" in unit(systemd=254)
+    assert "RestartSteps=" not in unit(systemd=252)
+
+
+def test_active_means_that_a_reply_was_generated() -> None:
+    text = unit(engine="vllm-mxfp4", model="gpt-oss-120b")
+    assert "ExecStartPost=/usr/bin/python3 /usr/local/lib/tinderbox/await_ready.py" in text
+    assert "--refused-log=" in text
+    # The program gives up before systemd does, so that the reason is told.
+    found = directives(text)
+    assert int(found["TimeoutStartSec"]) > 20 * 60
+    assert "--timeout 1200" in text
+
+
+def test_leftovers_of_our_own_name_only_are_removed() -> None:
+    found = directives(unit())
+    assert found["ExecStartPre"] == found["ExecStopPost"] == "-/usr/bin/docker rm --force tinderbox-gpt-oss"
