@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 
-from pyinfra import host
+from pyinfra import host, logger
 from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
@@ -122,7 +122,11 @@ def gate_passed(plan: ServicePlan, gate: Gate, home: str) -> Generator[PyinfraCo
         return
     result = found.result
     judgement = judge(gate.thresholds, measurement_of(result.report, gate.workload))
-    remember_measured(plan, gate, found.current, result, judgement)
+    try:
+        remember_measured(plan, gate, found.current, result, judgement)
+    except OSError as error:
+        # An exception would end the run of every host, and the host keeps its results anyway.
+        logger.warning("%s: the controller could not keep what was measured: %s", host.name, error)
     if not is_noted(gate, judgement, found):
         request = judgement_request(plan, gate, found.current, judgement)
         yield StringCommand(layout.PYTHON, LEDGER, "judge", _stdin=request)

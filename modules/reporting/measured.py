@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from modules.facts.parse.llama_benchy import Metric
 from modules.gating import Verdict
@@ -59,10 +59,10 @@ def measured_file(fleet: str, root: Path = ROOT) -> Path:
 
 
 def load_measured(fleet: str, root: Path = ROOT) -> Measured:
-    """What is kept of a fleet; nothing where nothing was measured yet."""
+    """What is kept of a fleet: nothing where nothing was measured yet, or the file is broken (hosts know it all)."""
     try:
         return Measured.model_validate_json(measured_file(fleet, root).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValidationError):
         return Measured()
 
 

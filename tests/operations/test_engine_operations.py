@@ -1,0 +1,168 @@
+"""What the operation gives a host for a service, and that it gives a host that serves it nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyinfra.api import FunctionCommand
+
+from modules.facts.service import ServiceRelease, ServiceState, UnitState
+from modules.fleet import Fleet
+from modules.images.reference import image_reference
+from modules.operations import engine, weights
+from modules.operations.engine import service_running
+from modules.release import layout
+from modules.release.build import build_release
+from modules.release.files import release_files
+from modules.spec.lock import Lock
+from modules.spec.secret import SecretReference
+from tests.operations.stub_host import StubHost, commands_of
+from tests.unit.release_samples import HOME, service_plan, surroundings
+
+PLAN = service_plan(gate="lab-cpu")
+IMAGE = image_reference(PLAN.recipe, Lock())
+COMMIT = PLAN.model.revision
+RELEASE = build_release(PLAN, surroundings(image=IMAGE, commit=COMMIT))
+SERVING = ServiceState(
+    systemd=255,
+    unit=UnitState(active="active", sub="running", enabled=True, stale=False, job=False),
+    files={file.path: file.sha256 for file in release_files(RELEASE, {})},
+    current=RELEASE.id,
+    last_good=RELEASE.id,
+    image="sha256:1",
+    container_release=RELEASE.id,
+    commit=COMMIT,
+    model_is_here=True,
+    missing_encodings=(),
+)
+DOWN = UnitState(active="inactive", sub="dead", enabled=False, stale=False, job=False)
+BARE = replace(SERVING, unit=DOWN, files={}, current=None, last_good=None, container_release=None)
+
+
+@pytest.fixture(autouse=True)
+def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A fleet with one secret and no lock."""
+    monkeypatch.setenv("SERVE_KEY", "sk-hidden")
+    office = Fleet(
+        name="office", path=tmp_path / "fleet.yaml", hosts={}, secrets={"key": SecretReference(env="SERVE_KEY")}
+    )
+    monkeypatch.setattr(engine, "load_fleet", lambda: office)
+    monkeypatch.setattr(weights, "load_fleet", lambda: office)
+
+
+def given(state: ServiceState | None, plan: Any = PLAN) -> tuple[StubHost, list[Any]]:
+    host = StubHost({ServiceRelease: state})
+    return host, commands_of(host, service_running, plan=plan, home=HOME)
+
+
+def test_a_host_that_serves_the_release_gets_nothing() -> None:
+    host, commands = given(SERVING)
+    assert commands == []
+    assert host.noops == [f"gpt-oss serves release {RELEASE.id}"]
+    # One round trip, which asks for all that decides.
+    ((_, asked),) = host.asked
+    assert asked["image"] == IMAGE
+    assert len(asked["files"]) == 4
+
+
+def test_a_bare_host_gets_the_release_and_one_start() -> None:
+    _, (install, start, follow) = given(BARE)
+    assert install.get_raw_value().endswith("ledger.py install")
+    request = json.loads(install.connector_arguments["_stdin"])
+    assert request["id"] == RELEASE.id
+    assert next(file["path"] for file in request["files"]) == "/etc/systemd/system/tinderbox-gpt-oss.service"
+    assert f"start_service.py gpt-oss {RELEASE.id}" in start.get_raw_value()
+    assert "--fallback" not in start.get_raw_value()
+    assert isinstance(follow, FunctionCommand)
+
+
+def test_a_changed_release_has_a_way_back() -> None:
+    _, (_, start, _) = given(replace(SERVING, current="former", last_good="former", container_release="former"))
+    assert start.get_raw_value().endswith("--fallback former")
+
+
+def test_a_server_that_is_down_is_only_started() -> None:
+    _, (start, _) = given(replace(SERVING, unit=replace(SERVING.unit, active="failed"), container_release=None))
+    assert "job.py start" in start.get_raw_value()
+    assert "--attach" not in start.get_raw_value()
+
+
+def test_a_start_under_way_is_waited_for() -> None:
+    starting = replace(SERVING.unit, active="activating", sub="start-post")
+    _, (start, _) = given(replace(SERVING, unit=starting, container_release=None))
+    assert "--attach" in start.get_raw_value()
+
+
+def test_a_service_without_a_gate_is_good_when_ready() -> None:
+    plan = service_plan()
+    _, (_, start, _) = given(BARE, plan)
+    assert "--ungated" in start.get_raw_value()
+
+
+def test_what_runs_is_left_alone_while_the_host_lacks_something() -> None:
+    state = replace(SERVING, current="former", container_release="former", model_is_here=False)
+    _, (refusal, *_) = given(state)
+    assert "weights of tinderbox-lab/gpt-oss-tiny" in refusal.get_raw_value()
+    assert refusal.get_raw_value().endswith("exit 1")
+
+
+def test_a_host_that_can_not_be_read_is_refused() -> None:
+    _, (refusal,) = given(None)
+    assert "the state of service gpt-oss could not be read" in refusal.get_raw_value()
+
+
+def test_a_key_goes_by_standard_input_only() -> None:
+    plan = service_plan(gate="lab-cpu", api_key="key", listen="0.0.0.0")
+    _, commands = given(BARE, plan)
+    request = json.loads(commands[0].connector_arguments["_stdin"])
+    (secret,) = [file for file in request["files"] if file["secret"]]
+    assert secret["content"] == "VLLM_API_KEY=sk-hidden\n"
+    assert not any("sk-hidden" in str(command) for command in commands)
+
+
+def test_an_engine_that_takes_no_key_is_not_started_without_one() -> None:
+    plan = service_plan(engine="sglang", model="gpt-oss-120b", api_key="key")
+    host, (refusal,) = given(BARE, plan)
+    assert "takes no API key" in refusal.get_raw_value()
+    assert host.asked == []
+
+
+def test_a_key_that_is_no_longer_wanted_goes() -> None:
+    left = {**SERVING.files, layout.secret_file("gpt-oss"): "0" * 64}
+    _, (removal,) = given(replace(SERVING, files=left))
+    assert removal.get_raw_value() == "rm -f /etc/tinderbox/gpt-oss.secret.env"
+
+
+def test_the_fact_is_silent_on_a_bare_host_and_quotes_what_it_is_given() -> None:
+    command = ServiceRelease().command(
+        service="a b", image="i", repository="/r", revision="main", files=["/f;x"], encodings=["/e"]
+    )
+    text = command.get_raw_value()
+    assert text.startswith("! test -e /usr/local/lib/tinderbox/service_state.py || ")
+    assert "'a b'" in text
+    assert "'--file=/f;x'" in text
+
+
+def test_the_fact_reads_what_the_program_prints() -> None:
+    answer = {
+        "systemd": 255,
+        "unit": {"ActiveState": "active", "SubState": "running", "UnitFileState": "enabled", "Job": ""},
+        "files": {"/etc/x": None},
+        "current": "r1",
+        "last_good": "r0",
+        "good_is_restorable": False,
+        "image": None,
+        "container": {"release": "r1", "running": False},
+        "commit": None,
+        "model_is_here": False,
+        "missing_encodings": ["/e"],
+    }
+    state = ServiceRelease().process([json.dumps(answer)])
+    assert state is not None
+    assert state.last_good is None
+    assert state.container_release is None
+    assert (state.unit.enabled, state.unit.job, state.unit.stale) == (True, False, False)
