@@ -140,7 +140,9 @@ def _write_mirror_state(layout: Layout, addresses: Addresses, numbers: dict[str,
     layout.mirror_state.mkdir(parents=True, exist_ok=True)
     hosts = {host: addresses.host(number) for host, number in numbers.items()}
     names = {**dict.fromkeys(MIRROR_NAMES, addresses.mirror), **hosts}
-    (layout.mirror_state / "names.json").write_text(json.dumps(names, indent=1))
+    fresh = layout.mirror_state / "names.json.new"
+    fresh.write_text(json.dumps(names, indent=1))
+    fresh.rename(layout.mirror_state / "names.json")
 
 
 def _await(client: docker.DockerClient, layout: Layout, hosts: dict[str, Container]) -> None:

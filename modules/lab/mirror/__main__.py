@@ -6,7 +6,6 @@ Reads `/srv/mirror` (`hub`, `encodings`, `apt`, `wheels`, `registry`, `tls`) and
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 
@@ -34,7 +33,7 @@ def main() -> None:
         "pypi.lab": wheel_site(CONTENT / "wheels"),
     }
     servers = (
-        NameServer(("", 53), json.loads((STATE / "names.json").read_text())),
+        NameServer(("", 53), STATE / "names.json"),
         MirrorServer(("", 443), sites, faults, journal, tls),
         MirrorServer(("", 5000), {"registry.lab": registry_site(CONTENT / "registry")}, faults, journal, tls),
     )

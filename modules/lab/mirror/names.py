@@ -7,9 +7,11 @@ could not be reached from their network namespaces.
 from __future__ import annotations
 
 import ipaddress
+import json
 import socketserver
 import struct
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 _HEADER = struct.Struct(">6H")
@@ -46,7 +48,8 @@ class NameServer(socketserver.ThreadingUDPServer):
     daemon_threads = True
     max_packet_size = 4096
 
-    def __init__(self, address: tuple[str, int], names: Mapping[str, str]) -> None:
+    def __init__(self, address: tuple[str, int], names: Path) -> None:
+        """`names`: a JSON file, name → IPv4 address; read anew for each query, for hosts join a lab that is up."""
         self.names = names
         super().__init__(address, _Handler)
 
@@ -59,4 +62,4 @@ class _Handler(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         packet, connection = self.request
-        connection.sendto(answer(packet, self.server.names), self.client_address)
+        connection.sendto(answer(packet, json.loads(self.server.names.read_text())), self.client_address)

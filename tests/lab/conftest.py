@@ -1,0 +1,67 @@
+"""The lab that end-to-end tests share.
+
+`TINDERBOX_LAB_KEEP=1` finds and leaves it up, for whoever works on one test; `TINDERBOX_LAB_NAME` names another lab.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from modules.lab.layout import ROOT, Layout
+from tests.lab.lab_driver import Lab, Run
+
+_NAME = os.environ.get("TINDERBOX_LAB_NAME", "test")
+_HOSTS = 2
+_FAILURES = ROOT / ".lab" / "failures"
+_KEEP = os.environ.get("TINDERBOX_LAB_KEEP") == "1"
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Lab]:
+    """A lab of two bare hosts for all tests of the session: `spark-1` for the main path, `spark-2` to try things on."""
+    lab = Lab(Layout.named(_NAME))
+    if not _KEEP:
+        # What a killed session left behind.
+        lab.command("down")
+    lab.command("up", "--hosts", str(_HOSTS))
+    yield lab
+    if not _KEEP:
+        lab.command("down")
+
+
+@pytest.fixture(scope="session")
+def first_run(lab: Lab) -> Run:
+    """The run that brought `spark-1` from bare to serving (with TINDERBOX_LAB_KEEP: perhaps one that found it so)."""
+    run = lab.converge(fleet=lab.fleet_of("spark-1"), timeout_s=1500)
+    assert run.rc == 0, run.text
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _no_faults_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that was interrupted while the mirror misbehaved shall not make the others fail."""
+    yield
+    if "lab" in request.fixturenames:
+        lab: Lab = request.getfixturevalue("lab")
+        (lab.layout.mirror_state / "faults.json").unlink(missing_ok=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Keep what the hosts say when a test on them fails, and tell where."""
+    report = yield
+    lab = getattr(item, "funcargs", {}).get("lab")
+    if report.failed and isinstance(lab, Lab):
+        folder = _FAILURES / re.sub(r"[^\w.-]+", "-", item.nodeid)
+        try:
+            lab.dump(folder)
+        except Exception as error:
+            report.sections.append(("lab", f"nothing could be read from its hosts: {error}"))
+        else:
+            report.sections.append(("lab", f"journals and logs of its hosts: {folder.relative_to(ROOT)}"))
+    return report
