@@ -7,18 +7,42 @@ from pydantic import Field, model_validator
 from modules.spec.base import Strict, broken_rule
 
 
+class Worse(Strict):
+    """By which share a metric must be worse than a reference to warn or fail: 0.05 is 5 % slower, or 5 % longer.
+
+    Each is the smallest change that must be caught; docs/gates.md tells how many runs that takes. Below 2 % a restart
+    of the server alone makes a difference.
+    """
+
+    fail: float | None = Field(default=None, ge=0.02, le=0.9)
+    warn: float | None = Field(default=None, ge=0.02, le=0.9)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Worse:
+        if self.fail is None and self.warn is None:
+            raise broken_rule("give at least one of fail, warn")
+        if self.fail is not None and self.warn is not None and self.warn >= self.fail:
+            raise broken_rule("a warning must come before the failure: make warn smaller than fail", "warn")
+        return self
+
+
 class Threshold(Strict):
-    """Bounds on one metric. Crossing `min` or `max` fails; crossing `warn_min` or `warn_max` warns."""
+    """Bounds on one metric. Crossing `min` or `max` fails; crossing `warn_min` or `warn_max` warns.
+
+    `last_good`: against this host's last good release. `fleet`: against the median of the fleet's other hosts.
+    """
 
     min: float | None = None
     max: float | None = None
     warn_min: float | None = None
     warn_max: float | None = None
+    last_good: Worse | None = None
+    fleet: Worse | None = None
 
     @model_validator(mode="after")
     def _bounded(self) -> Threshold:
-        if all(bound is None for bound in (self.min, self.max, self.warn_min, self.warn_max)):
-            raise broken_rule("give at least one of min, max, warn_min, warn_max")
+        if not self.model_dump(exclude_none=True):
+            raise broken_rule("give at least one of min, max, warn_min, warn_max, last_good, fleet")
         return self
 
 
@@ -56,12 +80,28 @@ class BenchyWorkload(Strict):
 class Gate(Strict):
     """`thresholds`: metric → bounds, e.g. `tg128@pp2048 c1` (tokens/s, decode), `pp2048 c1` (tokens/s, prefill).
 
-    `source`: where a published figure comes from.
+    `most_runs`: how many runs there may be in all while a verdict is in doubt; four times the workload's own if not
+    given. `source`: where a published figure comes from.
     """
 
     workload: BenchyWorkload = BenchyWorkload()
     thresholds: dict[str, Threshold] = Field(min_length=1)
+    most_runs: int | None = Field(default=None, ge=2, le=200)
     source: str | None = None
+
+    @property
+    def run_bound(self) -> int:
+        """`most_runs`, or its default."""
+        return self.most_runs if self.most_runs is not None else 4 * self.workload.runs
+
+    @model_validator(mode="after")
+    def _bound_holds_the_runs(self) -> Gate:
+        if self.most_runs is not None and self.most_runs < self.workload.runs:
+            raise broken_rule(
+                f"the workload alone makes {self.workload.runs} runs: give at least so many, or lower workload.runs",
+                "most_runs",
+            )
+        return self
 
     @model_validator(mode="after")
     def _measured(self) -> Gate:
