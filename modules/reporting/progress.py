@@ -50,13 +50,14 @@ def size(count: float) -> str:
 
 
 def wording(doing: Doing) -> str:
-    """One line: step, how much of it, rate, time left, time gone."""
-    parts = [doing.step] if doing.step else []
+    """One line: how much, rate, time left, time gone, and last the step, since a narrow terminal cuts the end."""
+    parts = []
     if doing.unit == "bytes":
         parts += _bytes(doing)
     elif doing.total:
         parts.append(f"{doing.done:.0f}/{doing.total:.0f} {doing.unit}".rstrip())
     parts.append(duration(doing.elapsed_s))
+    parts += [doing.step] if doing.step else []
     return f"{doing.title}: {' · '.join(parts)}"
 
 

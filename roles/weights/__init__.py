@@ -8,16 +8,17 @@ from pyinfra.api import deploy
 from modules.fleet import HostPlan
 from modules.operations.tools import tools_installed
 from modules.operations.weights import weights_present
+from roles.weights.models import needed
 
 
 @deploy("Weights")
 def weights(plan: HostPlan) -> None:
     """Have the model of every service on the host; a model that two services share is fetched once."""
-    models = {(service.model.repository, service.model.revision): service.model for service in plan.services}
+    models = needed(service.model for service in plan.services)
     if not models:
         return
     tools_installed(name="Hub client and benchmark")
-    for model in host.loop(list(models.values())):
+    for model in host.loop(models):
         weights_present(
             name=f"Weights {model.repository}",
             model=model,

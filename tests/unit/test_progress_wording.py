@@ -31,13 +31,13 @@ def test_bytes_are_told_with_share_rate_and_time_left() -> None:
         )
     )
 
-    assert line == "weights: fetching · 25.0 MiB of 100.0 MiB (25 %) · 5.0 MiB/s · 15s left · 5s"
+    assert line == "weights: 25.0 MiB of 100.0 MiB (25 %) · 5.0 MiB/s · 15s left · 5s · fetching"
 
 
 def test_bytes_without_a_known_end_are_told_without_one() -> None:
     assert (
         wording(Doing("weights", "fetching", done=2048, unit="bytes", elapsed_s=1))
-        == "weights: fetching · 2.0 KiB · 1s"
+        == "weights: 2.0 KiB · 1s · fetching"
     )
 
 
@@ -48,7 +48,7 @@ def test_a_stalled_download_claims_no_time_left() -> None:
 def test_steps_are_counted() -> None:
     assert (
         wording(Doing("image", "RUN make", done=3, total=9, unit="steps", elapsed_s=61))
-        == "image: RUN make · 3/9 steps · 1m01s"
+        == "image: 3/9 steps · 1m01s · RUN make"
     )
 
 
@@ -101,7 +101,7 @@ def test_all_hosts_share_one_live_line_that_is_wiped_when_the_last_is_done() -> 
 
     board.update("spark-2", Doing("job", "x"))
     board.update("spark-1", Doing("job", "y"))
-    assert "spark-1 job: y · 0s | spark-2 job: x · 0s" in stream.getvalue()
+    assert "spark-1 job: 0s · y | spark-2 job: 0s · x" in stream.getvalue()
     assert "\n" not in stream.getvalue()
 
     board.done("spark-1")
