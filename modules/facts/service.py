@@ -77,9 +77,18 @@ class ServiceRelease(HostFact[ServiceState]):
     """All that decides what is to be done about a service, in one round trip; None before Tinderbox is on the host."""
 
     def command(  # noqa: D102
-        self, *, service: str, image: str, repository: str, revision: str, files: list[str], encodings: list[str]
+        self,
+        *,
+        service: str,
+        image: str,
+        repository: str,
+        revision: str,
+        model_file: str | None,
+        files: list[str],
+        encodings: list[str],
     ) -> StringCommand:
         words = [service, "--image", image, "--repository", repository, "--revision", revision]
+        words += ["--model-file", model_file] if model_file is not None else []
         words += [f"--file={path}" for path in files]
         words += [f"--encoding={path}" for path in encodings]
         quoted = [QuoteString(word) for word in words]

@@ -75,7 +75,7 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
         "image": image_id(options.image),
         "container": container_state(f"tinderbox-{options.service}"),
         "commit": commit,
-        "model_is_here": bool(snapshot and (snapshot / "config.json").exists()),
+        "model_is_here": bool(snapshot and (snapshot / options.model_file).exists()),
         "missing_encodings": [path for path in options.encoding if not Path(path).is_file()],
     }
 
@@ -87,6 +87,7 @@ def main() -> int:
     parser.add_argument("--image", required=True)
     parser.add_argument("--repository", type=Path, required=True, help="the model's directory in the hub cache")
     parser.add_argument("--revision", required=True)
+    parser.add_argument("--model-file", default="config.json", help="what must be in the snapshot")
     parser.add_argument("--file", action="append", default=[], help="a file to hash")
     parser.add_argument("--encoding", action="append", default=[], help="a file that must be there")
     sys.stdout.write(json.dumps(state(parser.parse_args())) + "\n")

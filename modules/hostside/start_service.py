@@ -17,12 +17,21 @@ if TYPE_CHECKING:
     from modules.hostside.atomic import write_text
     from modules.hostside.ledger import GOOD, Ledger, restore
     from modules.hostside.progress import Progress
-    from modules.hostside.service_unit import READY, UNDERWAY, journal, milestone, start_outcome, unit_name, unit_state
+    from modules.hostside.service_unit import (
+        FAILED,
+        READY,
+        UNDERWAY,
+        journal,
+        milestone,
+        start_outcome,
+        unit_name,
+        unit_state,
+    )
 else:
     from atomic import write_text
     from ledger import GOOD, Ledger, restore
     from progress import Progress
-    from service_unit import READY, UNDERWAY, journal, milestone, start_outcome, unit_name, unit_state
+    from service_unit import FAILED, READY, UNDERWAY, journal, milestone, start_outcome, unit_name, unit_state
 
 Say = Callable[[str], None]
 PAUSE_S = 1.0
@@ -31,9 +40,9 @@ SHOWN_LINES = 20
 NOISE = "No such container: tinderbox-"
 
 
-def systemctl(*words: str) -> None:
-    """Run systemctl; what it says goes to the job's log."""
-    subprocess.run(["systemctl", *words], check=False)
+def systemctl(*words: str) -> bool:
+    """Run systemctl; what it says goes to the job's log. Returns whether it accepted."""
+    return subprocess.run(["systemctl", *words], check=False).returncode == 0
 
 
 def step(unit: str, state: dict[str, str]) -> str:
@@ -57,8 +66,8 @@ def follow(unit: str, say: Say, restarts_before: int, sleep: Callable[[float], N
 def start(unit: str, say: Say) -> str:
     """Start the unit anew and wait."""
     systemctl("reset-failed", unit)
-    systemctl("restart", "--no-block", unit)
-    return follow(unit, say, 0)
+    # A unit that systemd refuses is not started, and the server before it may well go on being active.
+    return follow(unit, say, 0) if systemctl("restart", "--no-block", unit) else FAILED
 
 
 def attach(unit: str, say: Say) -> str:

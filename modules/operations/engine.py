@@ -43,6 +43,7 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         image=image,
         repository=layout.model_directory(home, plan.model.repository),
         revision=pinned_commit(plan.model) or plan.model.revision,
+        model_file=plan.model.file,
         files=[*files, layout.secret_file(plan.name)],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
     )

@@ -52,6 +52,8 @@ HostName = Annotated[
 Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:]([A-Za-z0-9.:%_-]*[A-Za-z0-9:])?$", max_length=253)]
 IpAddress = Annotated[str, AfterValidator(_ip_address)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+# Docker reads environment files line by line and knows no quotes.
+EnvironmentValue = Annotated[str, StringConstraints(pattern=r"^[^\r\n]*$")]
 Port = Annotated[int, Field(ge=1024, le=65535)]
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

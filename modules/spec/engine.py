@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from modules.spec.base import Strict
+from modules.spec.base import EnvironmentValue, Strict, VariableName
 
 
 # true: the bare flag; false: the flag left out; a list: its values behind one flag.
@@ -55,7 +55,7 @@ class Engine(Strict):
     command: tuple[str, ...]
     flags: Flags = {}
     profiles: dict[str, Flags] = Field(min_length=1)
-    environment: dict[str, str] = {}
+    environment: dict[VariableName, EnvironmentValue] = {}
     container: Container = Container()
     caches: dict[str, str] = {}
     readiness: Readiness

@@ -11,6 +11,7 @@ from modules.spec.base import (
     NAMED,
     WRITTEN_OUT,
     AbsolutePath,
+    EnvironmentValue,
     IpAddress,
     Name,
     Port,
@@ -83,7 +84,7 @@ class Service(Strict):
     listen: IpAddress = "127.0.0.1"
     api_key: str | None = None
     flags: Flags = {}
-    environment: dict[VariableName, str] = {}
+    environment: dict[VariableName, EnvironmentValue] = {}
     container: Container | None = None
     gate: GateChoice | None = None
 

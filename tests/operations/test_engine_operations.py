@@ -139,7 +139,13 @@ def test_a_key_that_is_no_longer_wanted_goes() -> None:
 
 def test_the_fact_is_silent_on_a_bare_host_and_quotes_what_it_is_given() -> None:
     command = ServiceRelease().command(
-        service="a b", image="i", repository="/r", revision="main", files=["/f;x"], encodings=["/e"]
+        service="a b",
+        image="i",
+        repository="/r",
+        revision="main",
+        model_file=None,
+        files=["/f;x"],
+        encodings=["/e"],
     )
     text = command.get_raw_value()
     assert text.startswith("! test -e /usr/local/lib/tinderbox/service_state.py || ")

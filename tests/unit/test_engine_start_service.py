@@ -72,13 +72,18 @@ class Machine:
     def __init__(self, ledger: Ledger, sound: set[str]) -> None:
         self.ledger = ledger
         self.sound = sound
+        self.refused: set[str] = set()
         self.commands: list[tuple[str, ...]] = []
         self.state = ACTIVE
 
-    def systemctl(self, *words: str) -> None:
+    def systemctl(self, *words: str) -> bool:
         self.commands.append(words)
-        if words[0] == "restart":
-            self.state = ACTIVE if self.ledger.linked("current") in self.sound else PAUSING
+        if words[0] != "restart":
+            return True
+        if self.ledger.linked("current") in self.refused:
+            return False
+        self.state = ACTIVE if self.ledger.linked("current") in self.sound else PAUSING
+        return True
 
 
 @pytest.fixture
@@ -97,8 +102,11 @@ def put_in_force(self: Ledger, release: str, _files: object) -> None:
     (self.directory / "current").symlink_to(f"{release}.json")
 
 
-def run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, sound: set[str], *options: str) -> tuple[int, Machine]:
+def run(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, sound: set[str], *options: str, refused: bool = False
+) -> tuple[int, Machine]:
     machine = Machine(ledger, sound)
+    machine.refused = {"new"} - sound if refused else set()
     root = ledger.directory.parents[1]
     monkeypatch.setattr(start_service, "Ledger", lambda service: Ledger(service, root))
     monkeypatch.setattr(
@@ -164,3 +172,12 @@ def test_an_earlier_release_that_fails_too_is_told(
 def test_a_start_under_way_is_not_started_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     code, machine = run(ledger, monkeypatch, {"new"}, "--attach")
     assert (code, machine.commands) == (0, [])
+
+
+def test_a_unit_that_systemd_refuses_is_not_taken_for_the_one_that_still_runs(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, machine = run(ledger, monkeypatch, {"old"}, "--fallback", "old", refused=True)
+    assert (code, machine.state) == (1, ACTIVE)
+    assert ledger.linked("current") == "old"
+    assert "ready" not in events(ledger, "new")
