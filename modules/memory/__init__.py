@@ -3,7 +3,7 @@
 from modules.memory.advice import Change, Suggestion, nearest
 from modules.memory.checkpoint import Checkpoint, describe, from_summary
 from modules.memory.plan import LAB_RESERVE, SYSTEM_RESERVE, Machine, Measured, MemoryPlan, plan_memory
-from modules.memory.serving import Serving, UnplannableError, serving_of
+from modules.memory.serving import Serving, Settings, UnplannableError, serving_of
 from modules.memory.table import refusal, table
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Measured",
     "MemoryPlan",
     "Serving",
+    "Settings",
     "Suggestion",
     "UnplannableError",
     "describe",

@@ -11,7 +11,7 @@ from modules.memory.checkpoint import Checkpoint
 from modules.memory.serving import Serving, UnplannableError
 from modules.memory.sizes import GIB, gib, kv_bits
 
-# GB10 does not kill what takes too much, it wedges. About 8 GiB were left in the published run that lasted (baseline C).
+# GB10 does not kill what takes too much, it wedges. About 8 GiB were left in a published run that lasted (baseline C).
 SYSTEM_RESERVE = 8 * GIB
 # A lab host is a container with nothing but the engine in it.
 LAB_RESERVE = 1 * GIB

@@ -48,10 +48,7 @@ def refusal(plan: MemoryPlan, suggestions: Sequence[Suggestion]) -> list[str]:
         return []
     lines = [problem.text for problem in plan.problems]
     if not suggestions:
-        return [
-            *lines,
-            "no setting of this service makes it fit: use a smaller model, or move a service to another host",
-        ]
+        return [*lines, "no setting makes it fit: use a smaller model, or move a service to another host"]
     lines.append("any one of these would fit:" if len(suggestions) > 1 else "this would fit:")
     for suggestion in suggestions:
         left = f"{gib(suggestion.plan.left)} left"
