@@ -36,7 +36,7 @@ from huggingface_hub.utils._paths import filter_repo_objects
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import write_json, write_text
-    from modules.hostside.hub_errors import Asked, explain
+    from modules.hostside.hub_errors import Asked, explain, proxy_to
     from modules.hostside.progress import Progress
     from modules.hostside.weights_stamp import (
         Repository,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
 else:
     from atomic import write_json, write_text
-    from hub_errors import Asked, explain
+    from hub_errors import Asked, explain, proxy_to
     from progress import Progress
     from weights_stamp import Repository, WantedFile, broken, is_commit, read_stamp, stamped_files, write_stamp
 
@@ -286,6 +286,7 @@ def attempt(request: Request) -> int:
         repository=request.repository.name,
         revision=request.commit or request.revision,
         token=request.token is not None,
+        proxy=proxy_to(request.endpoint),
     )
     try:
         run(request, Progress())

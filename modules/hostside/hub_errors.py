@@ -9,17 +9,23 @@ import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the hub was asked for. `host`: this machine's name; `token`: whether a token went along."""
+    """What the hub was asked for. `host`: this machine's name; `token`: whether a token went along.
+
+    `proxy`: what the question went through.
+    """
 
     host: str
     endpoint: str
     repository: str
     revision: str
     token: bool
+    proxy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ _RULES: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (_kind("ProxyError"), "the proxy did not let us through: check `network.proxy`"),
     (
         _kind("ConnectError", "ConnectionRefusedError"),
-        "nothing listens there: check `network.hub`, and that the hub (or the lab's mirror) is up",
+        "nothing listens there: check `network.hub` and `network.proxy`, and that the hub (or the lab's mirror) is up",
     ),
     (
         _kind("TimeoutException", "TimeoutError"),
@@ -153,4 +159,15 @@ def explain(error: BaseException, asked: Asked) -> str:
         what = words.format(
             status=seen.status, revision=asked.revision, endpoint=asked.endpoint, repository=asked.repository
         )
-    return f"{asked.host}: {asked.repository}@{asked.revision} from {asked.endpoint}: {what}"
+    way = asked.endpoint if asked.proxy is None else f"{asked.endpoint} through the proxy {asked.proxy}"
+    return f"{asked.host}: {asked.repository}@{asked.revision} from {way}: {what}"
+
+
+def proxy_to(endpoint: str) -> str | None:
+    """The proxy that this process's environment names for `endpoint`, without a password."""
+    parts = urlsplit(endpoint)
+    proxy = getproxies().get(parts.scheme)
+    if proxy is None or proxy_bypass(parts.netloc):
+        return None
+    found = urlsplit(proxy)
+    return found._replace(netloc=found.netloc.rsplit("@", 1)[-1]).geturl()

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from modules.hostside.hub_errors import Asked, explain
+from modules.hostside.hub_errors import Asked, explain, proxy_to
 
 
 def asked(*, token: bool = False) -> Asked:
@@ -84,3 +84,17 @@ def test_causes_that_go_in_a_circle_end() -> None:
     first.__cause__, second.__cause__ = second, first
 
     assert explain(first, asked()).endswith("ValueError: a")
+
+
+def test_a_proxy_in_between_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert proxy_to("http://hub.example") is None
+    monkeypatch.setenv("https_proxy", "http://user:secret@proxy.example:3128")
+    proxy = proxy_to("https://hub.example")
+    assert proxy == "http://proxy.example:3128"
+    told = explain(ConnectError("refused"), Asked("spark-1", "https://hub.example", "a/b", "main", False, proxy))
+    assert "https://hub.example through the proxy http://proxy.example:3128: " in told
+
+    monkeypatch.setenv("no_proxy", "hub.example")
+    assert proxy_to("https://hub.example") is None
