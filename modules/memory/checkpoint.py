@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from modules.memory.gguf import config_of
 from modules.memory.layers import Config, Layer, UnknownArchitectureError, layers_of, text_config
 
 
@@ -65,9 +66,10 @@ def describe(tensors: Mapping[str, int], config: Config) -> Checkpoint:
 
 def from_summary(summary: Mapping[str, Any]) -> Checkpoint:
     """A checkpoint from what `hostside/checkpoint.py` prints. Raises `KeyError` for anything else."""
-    if summary["config"] is None:
-        return Checkpoint(tensors=dict(summary["tensors"]), unknown="there is no config.json beside the weights")
-    return describe(summary["tensors"], summary["config"])
+    tensors, config = summary["tensors"], summary["config"]
+    if config is None:
+        return Checkpoint(tensors=dict(tensors), unknown="there is no config.json beside the weights")
+    return describe(tensors, config_of(config) if summary["format"] == "gguf" else config)
 
 
 def _shape(text: Config) -> Shape:

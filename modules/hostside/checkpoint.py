@@ -1,0 +1,118 @@
+"""Say what a checkpoint on this host is, by the headers of its weight files and its config, and whether it is whole.
+
+    checkpoint.py DIRECTORY                  a snapshot with .safetensors files
+    checkpoint.py DIRECTORY --file X.gguf    a GGUF file in it, with its further parts
+
+Prints one JSON object: `format`, `files`, `bytes` (on the disk), `tensors` (data type → bytes), `config` (config.json
+but for long lists of names; a GGUF's metadata; null where there is none) and `problems` (a line for each file or
+tensor that is not as its header or the index says). Only headers are read: it takes no time, and no page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modules.hostside.gguf import read_gguf
+    from modules.hostside.safetensors_header import HeaderError, read_header
+else:
+    from gguf import read_gguf
+    from safetensors_header import HeaderError, read_header
+
+INDEX = "model.safetensors.index.json"
+# Long lists of names that say nothing about sizes.
+_BULKY = {"auto_map", "config_groups", "id2label", "ignore", "label2id", "modules_to_not_convert", "quantized_layers"}
+
+
+def summarize(directory: Path, file: str | None) -> dict[str, Any]:
+    """What `main` prints."""
+    if file is not None:
+        return {"format": "gguf", **read_gguf(directory / file)}
+    problems: list[str] = []
+    names, placed = _shards(directory, problems)
+    tensors: Counter[str] = Counter()
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        try:
+            header = read_header(directory / name)
+        except (OSError, HeaderError) as error:
+            problems.append(f"{name}: {error.strerror if isinstance(error, OSError) else error}")
+            continue
+        for tensor in header:
+            tensors[tensor.dtype] += tensor.size
+            found[tensor.name].append(name)
+    problems += _misplaced(found, placed)
+    return {
+        "format": "safetensors",
+        "files": len(names),
+        "bytes": sum((directory / name).stat().st_size for name in names if (directory / name).exists()),
+        "tensors": dict(tensors),
+        "config": _config(directory, problems),
+        "problems": problems,
+    }
+
+
+def _shards(directory: Path, problems: list[str]) -> tuple[list[str], dict[str, str] | None]:
+    """The weight files, and which of them each tensor belongs in, where an index says so."""
+    index = directory / INDEX
+    if index.exists():
+        try:
+            placed = {str(tensor): str(file) for tensor, file in json.loads(index.read_text())["weight_map"].items()}
+        except (ValueError, KeyError, AttributeError, TypeError):
+            problems.append(f"{INDEX}: no `weight_map` can be read in it")
+        else:
+            return sorted(set(placed.values())), placed
+    names = sorted(path.name for path in directory.glob("*.safetensors"))
+    # Mistral's own form of the same weights stands beside the shards.
+    names = [name for name in names if not name.startswith("consolidated")] or names
+    if not names:
+        problems.append(f"{directory}: no .safetensors file")
+    return names, None
+
+
+def _misplaced(found: dict[str, list[str]], placed: dict[str, str] | None) -> list[str]:
+    lines = [f"{name}: in {' and '.join(files)}" for name, files in found.items() if len(files) > 1]
+    if placed is None:
+        return lines
+    lines += [
+        f"{name}: not in {file}, where the index has it" for name, file in placed.items() if file not in found[name]
+    ]
+    lines += [f"{name}: in {files[0]}, but not in the index" for name, files in found.items() if name not in placed]
+    return lines
+
+
+def _config(directory: Path, problems: list[str]) -> dict[str, Any] | None:
+    path = directory / "config.json"
+    if not path.exists():
+        return None
+    try:
+        config = json.loads(path.read_text())
+    except ValueError as error:
+        problems.append(f"config.json: {error}")
+        return None
+    return _compact(config) if isinstance(config, dict) else None
+
+
+def _compact(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _compact(item) for key, item in value.items() if key not in _BULKY}
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--file")
+    arguments = parser.parse_args()
+    print(json.dumps(summarize(arguments.directory, arguments.file)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
