@@ -49,6 +49,7 @@ class Engine(Strict):
     `{port}`, `{listen}` and `{served_as}` for the service's. `flags`: for every profile; `profiles`: name → flags on
     top. `caches`: name → path in the container of a directory that outlives it. `api_key_variable`: in which the engine
     takes its API key; null: it takes none. `process`: regular expression over the host's process list that finds it.
+    `native_fp4`: it is meant to compute in FP4, and an image without such code in it is refused.
     """
 
     recipe: str
@@ -61,5 +62,6 @@ class Engine(Strict):
     readiness: Readiness
     api_key_variable: str | None = None
     process: str
+    native_fp4: bool = False
     source: str
     verified: str = "unverified on hardware"
