@@ -8,14 +8,13 @@ from modules.spec.base import Strict, broken_rule
 
 
 class Worse(Strict):
-    """By which share a metric must be worse than a reference to warn or fail: 0.05 is 5 % slower, or 5 % longer.
+    """The share by which a metric may be worse than a reference: beyond 0.05 is more than 5 % slower, or longer.
 
-    Each is the smallest change that must be caught; docs/gates.md tells how many runs that takes. Below 2 % a restart
-    of the server alone makes a difference.
+    docs/gates.md tells how many runs a narrow bound takes. Below 1 % a restart of the server alone makes a difference.
     """
 
-    fail: float | None = Field(default=None, ge=0.02, le=0.9)
-    warn: float | None = Field(default=None, ge=0.02, le=0.9)
+    fail: float | None = Field(default=None, ge=0.01, le=0.9)
+    warn: float | None = Field(default=None, ge=0.01, le=0.9)
 
     @model_validator(mode="after")
     def _ordered(self) -> Worse:
