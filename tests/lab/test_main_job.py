@@ -1,0 +1,124 @@
+"""From a bare machine to a server that is measured, and a second run that has nothing to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from openai import OpenAI
+from openai.types.chat import ChatCompletionMessageParam
+
+from modules.facts.parse.vllm_bench import parse_serve_result
+from modules.lab.layout import ROOT
+from modules.release.layout import gate_result_file
+from tests.lab.lab_driver import Lab, Run
+from tests.lab.served import Served
+
+pytestmark = pytest.mark.lab
+HOST = "spark-1"
+# In the order of deploys/spark.py.
+STAGES = ("preflight", "site", "cuda", "runtime", "image", "encodings", "weights", "engine", "gate")
+QUESTION: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Tell me about sparks."}]
+
+
+@pytest.fixture
+def table(lab: Lab, main_fleet: Path, first_run: Run) -> Run:
+    """What is shown at the end of `make demo`."""
+    return lab.tinderbox(["python", "-m", "modules.reporting.table"], fleet=main_fleet)
+
+
+@pytest.fixture
+def gate_result(lab: Lab, served: Served) -> str:
+    """Path of the only measurement on the host."""
+    folder = Path(gate_result_file(served.plan.name, "x")).parent
+    (name,) = lab.ssh(HOST, f"ls {folder}").stdout.split()
+    return str(folder / name)
+
+
+def test_the_table_tells_what_was_measured_and_that_the_gpu_is_simulated(table: Run) -> None:
+    assert table.rc == 0, table.text
+    (row,) = [line for line in table.stdout.splitlines() if HOST in line]
+    assert "PASS" in row
+    assert "(simulated)" in table.stdout
+    prompt, decode = re.findall(r"(\d+\.\d) ± \d+\.\d", row)
+    assert float(prompt) > 0
+    assert float(decode) > 0
+    for metric in ("pp2048 c1", "tg32@pp2048 c1"):
+        assert metric in table.stdout
+
+
+def test_the_line_to_try_works_word_for_word(table: Run, lab: Lab) -> None:
+    line = table.stdout.split("Try it:\n")[1].splitlines()[0]
+    assert "curl" in line
+    run = lab.tinderbox(["bash", "-c", line])
+    assert run.rc == 0, run.text
+    assert run.json["choices"][0]["message"]["content"]
+
+
+def test_a_second_run_has_nothing_to_do_and_measures_nothing(lab: Lab, main_fleet: Path, gate_result: str) -> None:
+    measured, asked = lab.ssh(HOST, f"stat -c '%i %Y' {gate_result}").stdout, len(lab.requests())
+    run = lab.pyinfra("deploys/spark.py", "-y", "--json", fleet=main_fleet)
+    assert run.rc == 0, run.text
+    results = run.json["results"]
+    totals = {kind: results["totals"][HOST][kind] for kind in ("success", "error")}
+    assert totals == {"success": 0, "error": 0}, run.text
+    assert results["failed_hosts"] == []
+    assert len(results["operations"]) >= len(STAGES)
+    assert lab.ssh(HOST, f"stat -c '%i %Y' {gate_result}").stdout == measured
+    assert lab.requests(asked) == []
+
+
+def test_a_dry_run_shows_no_change(lab: Lab, main_fleet: Path, first_run: Run) -> None:
+    run = lab.pyinfra("deploys/spark.py", "--dry", "--json", fleet=main_fleet)
+    assert run.rc == 0, run.text
+    plan = run.json["plan"]
+    assert len(plan) >= len(STAGES)
+    for operation in plan:
+        assert operation["hosts_with_change"] == [], operation
+        assert operation["hosts_with_conditional_change"] == [], operation
+    drift = lab.converge("--dry", fleet=main_fleet)
+    assert drift.rc == 0, drift.text
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_alone_has_nothing_to_do(lab: Lab, main_fleet: Path, first_run: Run, stage: str) -> None:
+    run = lab.converge(f"deploys/{stage}.py", fleet=main_fleet)
+    assert run.rc == 0, run.text
+    assert "no change on any host" in run.stderr
+
+
+def test_every_stage_has_a_file_of_its_own() -> None:
+    found = {path.stem for path in (ROOT / "deploys").glob("*.py")}
+    assert found == {*STAGES, "spark"}
+
+
+def test_an_openai_client_gets_text_a_stream_and_the_models_name(served: Served) -> None:
+    model = served.plan.model.served_as
+    with served.tunnel() as url, OpenAI(base_url=url, api_key="none", max_retries=0, timeout=120) as client:
+        assert model in [each.id for each in client.models.list()]
+        chat = client.chat.completions.create(model=model, messages=QUESTION, max_tokens=64)
+        text = chat.choices[0].message.content
+        assert text
+        assert re.match(r"[A-Z][a-z]+ [a-z]+ ", text), text
+        stream = client.chat.completions.create(model=model, messages=QUESTION, max_tokens=64, stream=True)
+        deltas = [chunk.choices[0].delta.content for chunk in stream if chunk.choices]
+    chunks = [delta for delta in deltas if delta]
+    assert len(chunks) > 4
+    assert "".join(chunks) == text
+
+
+def test_vllm_bench_serve_measures_it(served: Served, lab: Lab) -> None:
+    inspected = f"sudo docker inspect -f '{{{{json .Config.Cmd}}}}' {served.container}"
+    snapshot = lab.ssh(HOST, inspected).json[2]
+    run = lab.ssh(
+        HOST,
+        f"sudo docker exec {served.container} vllm bench serve --backend vllm --endpoint /v1/completions"
+        f" --base-url http://127.0.0.1:{served.plan.service.port} --model {snapshot}"
+        f" --served-model-name {served.plan.model.served_as} --dataset-name random"
+        " --random-input-len 64 --random-output-len 16 --num-prompts 4 --ignore-eos",
+    )
+    result = parse_serve_result(run.stdout)
+    assert (result.completed, result.failed, result.output_tokens) == (4, 0, 4 * 16)
+    assert result.output_throughput > 0
+    assert result.latency_ms["ttft"]["mean"] > 0
