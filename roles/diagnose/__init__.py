@@ -1,0 +1,47 @@
+"""Say what is wrong on a host and what to do about it; change nothing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from pyinfra import host, logger
+from pyinfra.api import deploy
+
+from modules.catalog import load_catalog
+from modules.diagnosis import bundle_of, diagnose, report
+from modules.facts.evidence import Evidence
+from modules.fleet import Fleet, FleetError, HostPlan, load_fleet
+
+
+@deploy("Diagnose")
+def diagnosis(plan: HostPlan) -> None:
+    """Print the findings of each service, or of the host where it has none.
+
+    They are printed while the run is prepared, so that a dry run tells them too.
+    """
+    for service in plan.services:
+        tell(plan.name, service.name)
+    if not plan.services:
+        tell(plan.name, None)
+
+
+def tell(name: str, service: str | None) -> None:
+    """Gather, match, print."""
+    document = host.get_fact(Evidence, service=service)
+    title = f"{name}: {service or 'the host'}"
+    if document is None:
+        logger.error(f"{title}: Tinderbox's programs are not on this host yet; deploys/site.py puts them there")
+        return
+    bundle = bundle_of(document, secrets_at_hand(load_fleet()))
+    logger.info(title)
+    for line in report(diagnose(bundle, load_catalog().signatures)):
+        logger.info(f"    {line}")
+
+
+def secrets_at_hand(fleet: Fleet) -> list[str]:
+    """The values to hide. One that is missing on this controller is no reason not to diagnose."""
+    found = []
+    for name in fleet.secrets:
+        with suppress(FleetError):
+            found.append(fleet.secret(name))
+    return found

@@ -1,0 +1,111 @@
+"""Every signature of the catalog on a log with other noise in it, and logs of healthy hosts that match nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.failure_logs import BUILD, EARLYOOM, FETCH, HEADS, KERNEL, STORIES, VLLM_HEAD, VLLM_LOADED, VLLM_SERVING
+
+from modules.catalog import load_catalog
+from modules.diagnosis import Bundle, Diagnosis, Log, diagnose, mask_lines
+from modules.facts.parse.text import lines_of
+from modules.spec.signature import LogSource
+
+SIGNATURES = load_catalog().signatures
+SAMPLES = Path(__file__).parents[1] / "samples"
+# What only supports another finding: it is that one's evidence, or stands after it.
+BESIDE_ANOTHER = {
+    "slot-power-warning": "power-held-back",
+    "batched-tokens-too-large": "cuda-out-of-memory",
+}
+
+
+def log(name: str, kind: LogSource, text: str) -> Log:
+    return Log(name, kind, mask_lines(lines_of(text)))
+
+
+def told(name: str) -> Diagnosis:
+    """The diagnosis of a failed service on a host where everything else is as ever."""
+    story = STORIES[name]
+    head = HEADS.get(story.kind, "") if story.head is None else story.head
+    logs = [log("failure", story.kind, head + story.log + story.rest)]
+    if story.kind != "kernel":
+        logs.append(log("kernel", "kernel", KERNEL))
+    logs.append(log("earlyoom", "kernel", EARLYOOM))
+    return diagnose(Bundle(tuple(logs), failed=True), SIGNATURES)
+
+
+def test_every_signature_has_a_story() -> None:
+    assert STORIES.keys() == SIGNATURES.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in STORIES if name not in BESIDE_ANOTHER])
+def test_the_failure_is_the_first_finding(name: str) -> None:
+    findings = told(name).findings
+
+    assert findings[0].name == name, [finding.name for finding in findings]
+    assert findings[0].certain == SIGNATURES[name].certain
+    assert [finding.name for finding in findings[1:] if finding.certain] == []
+    assert all(line.text for line in findings[0].evidence)
+
+
+@pytest.mark.parametrize(("name", "first"), BESIDE_ANOTHER.items())
+def test_a_supporting_sign_stands_beside_what_it_supports(name: str, first: str) -> None:
+    findings = told(name).findings
+
+    assert [finding.name for finding in findings] == [first, name]
+    assert not findings[1].certain
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_masking_keeps_what_a_signature_needs(name: str) -> None:
+    text = STORIES[name].log
+
+    assert mask_lines(text.splitlines()) == tuple(text.splitlines())
+
+
+def test_names_that_signatures_refer_to_exist() -> None:
+    for signature in SIGNATURES.values():
+        assert {*signature.yields_to, *signature.supports} <= SIGNATURES.keys()
+
+
+HEALTHY: dict[str, tuple[LogSource, str]] = {
+    "vllm": ("engine", VLLM_HEAD + VLLM_LOADED + VLLM_SERVING),
+    "vllm, with the warning that FP4 is not native": (
+        "engine",
+        VLLM_HEAD
+        + STORIES["no-native-fp4"].log
+        + VLLM_SERVING
+        + "spark-1:99:99 [0] NCCL INFO NET/IB : Using [0]rocep1s0f1:1/RoCE\n",
+    ),
+    "vllm, native MXFP4": (
+        "engine",
+        VLLM_HEAD
+        + "(EngineCore pid=185) INFO 11-29 21:04:34 [mxfp4.py:246] [MXFP4] Using backend: CUTLASS (--mxfp4-backend)\n"
+        + VLLM_LOADED
+        + VLLM_SERVING,
+    ),
+    "vllm sample": ("engine", (SAMPLES / "vllm-start.txt").read_text()),
+    "sglang sample": ("engine", (SAMPLES / "sglang-start.txt").read_text()),
+    "llama-server sample": ("engine", (SAMPLES / "llama-server-start.txt").read_text()),
+    "kernel": ("kernel", KERNEL),
+    "earlyoom": ("kernel", EARLYOOM),
+    "build": ("build", BUILD),
+    "build sample": ("build", (SAMPLES / "docker-build-ok.txt").read_text()),
+    "fetch": ("fetch", FETCH),
+    "figures": ("machine", "driver 580.142\n"),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_log_matches_nothing(name: str) -> None:
+    kind, text = HEALTHY[name]
+
+    assert diagnose(Bundle((log(name, kind, text),)), SIGNATURES).findings == ()
+
+
+def test_healthy_logs_together_match_nothing() -> None:
+    logs = tuple(log(name, kind, text) for name, (kind, text) in HEALTHY.items())
+
+    assert diagnose(Bundle(logs), SIGNATURES).findings == ()
