@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 # `#8 [wheels 4/6] RUN …`, `#8 [4/6] COPY …`
 _STEP = re.compile(r"^#(\d+) \[(?:([^\]]*?) )?(\d+)/(\d+)\] (.+)$")
+# After the last step: minutes, for a large image
+_EXPORT = re.compile(r"^#(\d+) exporting to ")
 _END = re.compile(r"^#(\d+) (?:DONE|CACHED|ERROR|CANCELED)\b")
 # `#12 34.5 [123/456] Building CUDA object …`: ninja inside of a step
 _NINJA = re.compile(r"^#(\d+) [\d.]+ \[(\d+)/(\d+)\] ")
@@ -26,6 +28,7 @@ class BuildSteps:
     _ended: set[str] = field(default_factory=set)
     _totals: dict[str, int] = field(default_factory=dict)
     _compiling: tuple[int, int] | None = None
+    _export: str | None = None
 
     def hear(self, line: str) -> bool:
         """Take in a line; whether it said anything about the steps."""
@@ -35,8 +38,12 @@ class BuildSteps:
             if number not in self._ended:
                 name = "" if stage is None or stage.startswith("stage-") else f"{stage}: "
                 self._running[number] = name + " ".join(_PRELUDE.sub("", words).split())
+        elif found := _EXPORT.match(line):
+            self._export = found[1]
         elif found := _END.match(line):
-            if found[1] in self._running:
+            if found[1] == self._export:
+                self._export = None
+            elif found[1] in self._running:
                 del self._running[found[1]]
                 self._ended.add(found[1])
                 self._compiling = None
@@ -59,7 +66,8 @@ class BuildSteps:
     @property
     def step(self) -> str:
         """What is being done, in a few words."""
-        running = next(reversed(self._running.values()), "building")
+        idle = "building" if self._export is None else "writing the image"
+        running = next(reversed(self._running.values()), idle)
         short = running if len(running) <= _SHOWN else running[: _SHOWN - 1] + "…"
         return short if self._compiling is None else f"{short} [{self._compiling[0]}/{self._compiling[1]}]"
 

@@ -23,6 +23,14 @@ def test_a_whole_build_ends_with_all_steps_done() -> None:
     assert (steps.done, steps.total) == (3, 3)
 
 
+def test_writing_the_image_is_told_and_is_no_step() -> None:
+    text = SAMPLE.read_text()
+
+    assert heard(*text.split("#7 DONE")[0].splitlines()).step == "writing the image"
+    assert heard(*text.splitlines()).step == "building"
+    assert heard(*text.splitlines()).total == 3
+
+
 def test_a_step_is_told_by_its_own_words_without_what_all_steps_have() -> None:
     upto = SAMPLE.read_text().split("#5 DONE")[0].splitlines()
 
