@@ -29,7 +29,7 @@ def values(function: str) -> dict[str, object]:
     module, _, names = function.partition(":")
     try:
         give = functools.reduce(getattr, names.split("."), importlib.import_module(module))
-        return {"values": sorted(map(str, give()))}  # type: ignore[operator]
+        return {"values": sorted({str(value) for value in give()})}  # type: ignore[operator]
     except BaseException as error:
         return {"error": reason(error)}
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from modules.hostside.docker_cli import DockerError
     from modules.hostside.gpu_libraries import HOST_TOOLKIT, LENT_TOOLKIT, GpuLibraries
     from modules.hostside.help_text import HelpText
-    from modules.hostside.inspection import GPUS_LABEL, Inspection
+    from modules.hostside.inspection import GPUS_LABEL, Inspection, inspection
     from modules.hostside.progress import Progress
 else:
     import docker_cli as docker
@@ -34,7 +34,7 @@ else:
     from docker_cli import DockerError
     from gpu_libraries import HOST_TOOLKIT, LENT_TOOLKIT, GpuLibraries
     from help_text import HelpText
-    from inspection import GPUS_LABEL, Inspection
+    from inspection import GPUS_LABEL, Inspection, inspection
     from progress import Progress
 
 ATTESTATIONS = Path("/var/lib/tinderbox/attestations")
@@ -42,7 +42,7 @@ PROVENANCE = "/etc/tinderbox-image.json"
 _BUDGET_S = 1800
 # What a server imports takes half a minute on a fresh image; compiled kernels of a big one more.
 _PYTHON_S, _HELP_S, _SHORT_S = 600, 300, 60
-# Not imported from there: it must stay what an image's Python, however old, can run.
+# Its text goes to the image's Python.
 _ASK_PYTHON = Path(__file__).with_name("ask_python.py")
 _SAID = "tinderbox-says "
 
@@ -131,8 +131,9 @@ def attest(reference: str, asked: dict[str, Any], budget_s: float, progress: Pro
     if (HOST_TOOLKIT / "cuobjdump").exists():
         mounts = [f"{HOST_TOOLKIT.resolve()}:{LENT_TOOLKIT}:ro"]
     labels = (found.get("Config") or {}).get("Labels") or {}
-    within = Inspection(found["Id"], budget_s, mounts, labels.get(GPUS_LABEL))
-    answer = Attestor(asked, within, progress).examine()
+    progress.report("starting a container of the image")
+    with inspection(found["Id"], budget_s, mounts, labels.get(GPUS_LABEL)) as within:
+        answer = Attestor(asked, within, progress).examine()
     return answer | {
         "reference": reference,
         "image": found["Id"],

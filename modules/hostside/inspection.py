@@ -1,11 +1,12 @@
-"""Run programs out of an image to look at it: each in a container of its own, bounded in time, without a network."""
+"""Run programs inside an image to look at it: bounded in time, without a network, and behind whatever else runs."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,25 +17,20 @@ else:
     from docker_cli import DockerError
 
 GPUS_LABEL = "tinderbox.gpus"
-# What `timeout` says of a program that it ended.
+# What `timeout` says of a program that it ended, and of one that can not be started or is not there.
 _TIMED_OUT = 124
-# Docker's own refusals, and those of `timeout`: the program can not be started, or is not there.
 _NOT_RUN = (125, 126, 127)
 _SHOWN_LINES = 3
+# A container whose inspector was killed ends by itself, this long after the budget.
+_LINGER_S = 60
 
 
 class Inspection:
-    """Of an image by its id. `budget_s`: for all programs together. `mounts`: as `docker run -v` takes them.
+    """Of an image, in a container that does nothing by itself. `deadline`: on the monotonic clock, for all programs."""
 
-    `gpus`: as `docker run --gpus` takes them.
-    """
-
-    def __init__(self, image: str, budget_s: float, mounts: Sequence[str] = (), gpus: str | None = None) -> None:
-        self._image = image
-        self._deadline = time.monotonic() + budget_s
-        self._options = [word for mount in mounts for word in ("--volume", mount)]
-        self._options += [] if gpus is None else ["--gpus", gpus]
-        self._runs = 0
+    def __init__(self, container: str, deadline: float) -> None:
+        self._container = container
+        self._deadline = deadline
 
     @property
     def left(self) -> float:
@@ -42,17 +38,13 @@ class Inspection:
         return max(1.0, self._deadline - time.monotonic())
 
     def lines(self, *words: str, seconds: float, may_fail: bool = False) -> Generator[str, None, None]:
-        """The output of a program in the image, line by line as it comes; who stops listening ends the program.
+        """The output of a program, line by line as it comes; who closes this early ends the program.
 
         `seconds`: it is ended after them. Raises `DockerError` where docker can not run it, and unless it `may_fail`
         also where it fails or was ended.
         """
-        self._runs += 1
-        name = f"tinderbox-attest-{os.getpid()}-{self._runs}"
         limit = min(seconds, self.left)
-        # Few CPU shares: a server may be running beside it.
-        command = ["docker", "run", "--rm", "--name", name, "--network", "none", "--cpu-shares", "128"]
-        command += [*self._options, "--entrypoint", "timeout", self._image, "--kill-after=10", str(limit), *words]
+        command = ["docker", "exec", self._container, "timeout", "--kill-after=10", str(limit), *words]
         last: list[str] = []
         ended = False
         with subprocess.Popen(
@@ -65,9 +57,31 @@ class Inspection:
                 ended = True
             finally:
                 if not ended:
-                    docker.capture("rm", "--force", name)
-        if process.returncode in _NOT_RUN or (process.returncode != 0 and not may_fail):
-            said = " / ".join(last)
-            if process.returncode == _TIMED_OUT:
+                    # All but the container's first process, which no signal from inside reaches.
+                    docker.capture("exec", self._container, "sh", "-c", "kill -9 -1")
+        status, said = process.returncode, " / ".join(last)
+        refused = status in _NOT_RUN or (status != 0 and said.startswith("Error response from daemon"))
+        if refused or (status != 0 and not may_fail):
+            if status == _TIMED_OUT:
                 raise DockerError(f"{words[0]} did not end within {limit:.0f} s: {said}")
-            raise DockerError(f"{words[0]} failed with exit status {process.returncode}: {said}")
+            raise DockerError(f"{words[0]} failed with exit status {status}: {said}")
+
+
+@contextmanager
+def inspection(image: str, budget_s: float, mounts: Sequence[str], gpus: str | None) -> Iterator[Inspection]:
+    """Start looking at an image by its id. `mounts`, `gpus`: as `docker run` takes them.
+
+    Raises `DockerError` where no container of it can be started.
+    """
+    container = f"tinderbox-attest-{os.getpid()}"
+    # Few CPU shares: a server may be running beside it.
+    words = ["run", "--detach", "--rm", "--name", container, "--network", "none", "--cpu-shares", "128"]
+    words += [word for mount in mounts for word in ("--volume", mount)]
+    words += [] if gpus is None else ["--gpus", gpus]
+    started = docker.capture(*words, "--entrypoint", "sleep", image, str(int(budget_s + _LINGER_S)))
+    try:
+        if started.returncode != 0:
+            raise DockerError(f"no container of the image could be started: {started.stderr.strip()}")
+        yield Inspection(container, time.monotonic() + budget_s)
+    finally:
+        docker.capture("rm", "--force", container)

@@ -1,0 +1,1 @@
+../vllm-mxfp4/fp4_probe.cu

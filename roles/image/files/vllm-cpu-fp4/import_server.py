@@ -1,0 +1,1 @@
+../vllm-cpu/import_server.py

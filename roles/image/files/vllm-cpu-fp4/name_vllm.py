@@ -1,0 +1,1 @@
+../vllm-cpu/name_vllm.py
