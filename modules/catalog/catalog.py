@@ -1,4 +1,4 @@
-"""What ships with the project: engines, models, images, encodings, gates, repositories, failure signatures."""
+"""What ships with the project: engines, models, images, gates, what is known of failures, and whatever else is data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import model_validator
 from modules.spec.base import Name, Strict, broken_rule
 from modules.spec.baseline import Baseline
 from modules.spec.engine import Engine
+from modules.spec.explanation import Explanation
 from modules.spec.gate import Gate
 from modules.spec.image import Recipe
 from modules.spec.model import Encoding, Model
@@ -27,6 +28,7 @@ class Catalog(Strict):
     baselines: dict[Name, Baseline]
     repositories: dict[Name, AptRepository]
     signatures: dict[Name, Signature]
+    explanations: dict[Name, Explanation]
 
     @model_validator(mode="after")
     def _refers_to_what_is_there(self) -> Catalog:
@@ -44,6 +46,9 @@ class Catalog(Strict):
         for name, signature in self.signatures.items():
             for pattern in signature.patterns:
                 _compiles(pattern, "signatures", name, "patterns")
+        for name, explanation in self.explanations.items():
+            for pattern in explanation.log:
+                _compiles(pattern, "explanations", name, "log")
         for name, engine in self.engines.items():
             for pattern in (engine.process, *engine.readiness.wanted_log, *engine.readiness.refused_log):
                 _compiles(pattern, "engines", name)
