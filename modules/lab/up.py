@@ -30,6 +30,7 @@ from modules.lab.down import take_over
 from modules.lab.files import write_fleet, write_key, write_ssh, write_trust
 from modules.lab.images import host_image
 from modules.lab.layout import Layout
+from modules.lab.machine import need
 from modules.lab.network import Addresses, addresses_of, create_network
 from modules.lab.pieces.identity import MIRROR_NAMES
 from modules.lab.pieces.make_all import make_all
@@ -56,6 +57,7 @@ def up(layout: Layout, count: int, progress: Progress) -> list[HostState]:
         LabError: something is missing on this machine, a piece can not be made, or a container does not come up.
 
     """
+    need({"ssh": "openssh-client"})
     content, rootfs = mirror_content(), host_rootfs()
     with ThreadPoolExecutor(1) as pool:
         pieces = pool.submit(make_all, [rootfs, *content.values()], progress)
