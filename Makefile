@@ -5,6 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export TINDERBOX_FLEET := $(or $(FLEET),$(TINDERBOX_FLEET))
 LAB_HOSTS ?= 1
 converge = python -m modules.converge $(if $(LIMIT),--limit $(LIMIT))
+unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo converge drift test test-unit test-long verify lint format schema bench lab-up lab-down lab-clean lock
@@ -30,10 +31,11 @@ verify: setup  ## the testinfra suite against the fleet
 	@pytest tests/verify
 
 test: setup  ## all tests (a lab is started and stopped)
-	@pytest tests/unit tests/operations tests/recorded tests/lab -m "not long"
+	@$(unit)
+	@pytest tests/lab -m "not long"
 
 test-unit: setup  ## the tests that need no host
-	@pytest tests/unit tests/operations tests/recorded
+	@$(unit)
 
 test-long: setup  ## the tests that take longer than make test allows
 	@pytest tests/lab -m long
