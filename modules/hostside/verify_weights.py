@@ -4,22 +4,24 @@
     verify_weights.py --repository OWNER/NAME --revision REV --home DIR --hash    by hash of every file, on all cores
 
 Prints one JSON object: `commit` (what the revision stands for here, or null), `stamped` (whether it was ever verified),
-`filters`, `manifest`, `files`, `bytes` and `problems` (one line each). Exit status: 0; with --hash, 1 where the model
-is not whole.
+`filters`, `manifest`, `files`, `bytes` and `problems` (one line each). What hashing finds wrong is remembered, since a
+change that keeps size and time shows in no quick look: the next run then fetches it anew. Exit status: 0; with --hash,
+1 where the model is not whole.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modules.hostside.weights_stamp import Repository, broken, read_stamp, stamped_files, touched
+    from modules.hostside.weights_stamp import Repository, broken, condemn, read_stamp, stamped_files, touched
 else:
-    from weights_stamp import Repository, broken, read_stamp, stamped_files, touched
+    from weights_stamp import Repository, broken, condemn, read_stamp, stamped_files, touched
 
 
 def look(repository: Repository, revision: str, *, hashes: bool) -> dict[str, Any]:
@@ -33,7 +35,13 @@ def look(repository: Repository, revision: str, *, hashes: bool) -> dict[str, An
             "problems": [f"{repository.name}@{revision} was never verified here"],
         }
     files = stamped_files(stamp)
-    problems = sorted(broken(Path(stamp["snapshot"]), files, lambda _: None).values()) if hashes else touched(stamp)
+    if hashes:
+        problems = sorted(broken(Path(stamp["snapshot"]), files, lambda _: None).values())
+        # Whoever may only look still gets the answer.
+        with contextlib.suppress(PermissionError):
+            condemn(repository, stamp["commit"], problems)
+    else:
+        problems = touched(stamp)
     return {
         "commit": commit,
         "stamped": True,

@@ -118,10 +118,17 @@ def stamped_files(stamp: dict[str, Any]) -> list[WantedFile]:
     return [WantedFile(f["path"], int(f["size"]), f["digest"], bool(f["lfs"])) for f in stamp["files"]]
 
 
+def condemn(repository: Repository, commit: str, problems: list[str]) -> None:
+    """Note in the stamp what a later hashing found wrong, so that the next run does not trust it; [] takes it back."""
+    stamp = read_stamp(repository, commit)
+    if stamp is not None and stamp.get("broken", []) != problems:
+        write_json(repository.stamp(commit), stamp | {"broken": problems})
+
+
 def touched(stamp: dict[str, Any]) -> list[str]:
-    """A line for each file that is no longer the one that was hashed; no file is read for this."""
+    """A line for each file that is no longer the one that was hashed, or was since found broken; reads no file."""
     snapshot = Path(stamp["snapshot"])
-    problems = []
+    problems = [str(line) for line in stamp.get("broken", [])]
     for file in stamp["files"]:
         path = snapshot / file["path"]
         try:

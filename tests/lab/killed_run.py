@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -42,7 +43,7 @@ class KilledRun:
 
 def find_job(lab: Lab, host: str, name: str) -> Job | None:
     """The latest job of this name, if there ever was one."""
-    told = lab.ssh(host, f"sudo python3 -c {_TELL!r} {_JOBS} {name}").stdout
+    told = lab.ssh(host, f"sudo python3 -c {shlex.quote(_TELL)} {_JOBS} {name}").stdout
     document = json.loads(told)
     if document is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -135,6 +136,36 @@ def test_a_flipped_byte_is_noticed_kept_and_only_that_file_fetched_anew(hub: Hub
     (note,) = json.loads((hub.root / "result.json").read_text())["notes"]
     assert str(shard) in note
     assert str(kept) in note
+    assert hub.look()["problems"] == []
+
+
+def test_a_flip_that_keeps_size_and_time_is_found_by_hashing_and_remembered_until_it_is_right(hub: Hub) -> None:
+    hub.fetch()
+    shard = hub.snapshot / "model-2.safetensors"
+    times = shard.stat().st_atime_ns, shard.stat().st_mtime_ns
+    with shard.open("r+b") as file:
+        file.seek(100)
+        file.write(b"X")
+    os.utime(shard, ns=times)
+    assert hub.look()["problems"] == []
+    (full,) = hub.look(hashes=True)["problems"]
+    assert hub.look()["problems"] == [full]
+
+    assert hub.fetch("--commit", COMMIT) == 0
+
+    assert shard.read_bytes() == LARGE[shard.name]
+    assert hub.look()["problems"] == []
+
+
+def test_what_was_found_wrong_is_taken_back_when_it_is_right_again(hub: Hub) -> None:
+    hub.fetch()
+    shard = hub.snapshot / "model-2.safetensors"
+    times = shard.stat().st_atime_ns, shard.stat().st_mtime_ns
+    for content in (b"X" * len(LARGE[shard.name]), LARGE[shard.name]):
+        shard.write_bytes(content)
+        os.utime(shard, ns=times)
+        hub.look(hashes=True)
+
     assert hub.look()["problems"] == []
 
 
