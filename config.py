@@ -2,5 +2,8 @@
 
 from pyinfra import config
 
+from modules.reporting.host_errors import watch_errors
+
 config.REQUIRE_PYINFRA_VERSION = ">=3.10,<4"
 config.SUDO = True
+watch_errors()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 
 class NoResultsError(Exception):
@@ -14,7 +12,10 @@ class NoResultsError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Per host, the names of operations that changed it (or would, in a dry run) and that failed on it."""
+    """Per host, the names of operations that changed it (or would, in a dry run) and that failed on it.
+
+    A host that failed before its first operation has none there. What pyinfra says of a dry run names no failed host.
+    """
 
     operations: int
     changed: dict[str, list[str]] = field(default_factory=dict)
@@ -50,10 +51,3 @@ def parse_outcome(text: str, *, dry: bool) -> Outcome:
     # An operation that a failed host never reached counts as an error in pyinfra's table; the first one is the cause.
     failed = {host: names[:1] for host, names in failed.items()}
     return Outcome(operations=len(results["operations"]), changed=changed, failed=failed)
-
-
-def unmatched(limits: Iterable[str], hosts: Iterable[str], groups: Iterable[str]) -> list[str]:
-    """Those of `limits` that pyinfra would match with no host: neither a group's name nor a pattern of a host's."""
-    known = list(hosts)
-    names = set(groups)
-    return [limit for limit in limits if limit not in names and not any(fnmatchcase(host, limit) for host in known)]

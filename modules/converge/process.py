@@ -6,22 +6,27 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from modules.reporting.host_errors import ERRORS_FILE, HostError, read_errors
 
 ROOT = Path(__file__).resolve().parents[2]
 # pyinfra finishes the operation in flight before it honours an interrupt; a job on the host outlives it anyway.
 _GRACE_S = 4.0
+_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
 class Finished:
-    """`status` as of a shell: 130 after an interrupt."""
+    """`status` as of a shell: 130 after an interrupt. `errors`: by host."""
 
     status: int
     results: str
     seconds: float
+    errors: dict[str, list[HostError]] = field(default_factory=dict)
 
 
 def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:
@@ -36,22 +41,30 @@ def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:
     for limit in limits:
         command += ["--limit", limit]
     started = time.monotonic()
-    environment = os.environ | {"PYINFRA_PROGRESS": "off"}
+    with tempfile.TemporaryDirectory(prefix="tinderbox-") as folder:
+        errors = Path(folder) / "errors.jsonl"
+        status, results = _run(command, os.environ | {"PYINFRA_PROGRESS": "off", ERRORS_FILE: str(errors)})
+        return Finished(status, results, time.monotonic() - started, read_errors(errors))
+
+
+def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as child:
+        former = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             results, _ = child.communicate()
-            status = child.returncode
         except KeyboardInterrupt:
-            results, status = "", 130
             _interrupt(child)
-    return Finished(status if status >= 0 else 128 - status, results, time.monotonic() - started)
+            return _INTERRUPTED, ""
+        finally:
+            signal.signal(signal.SIGTERM, former)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode, results
 
 
 def _interrupt(child: subprocess.Popen[str]) -> None:
     child.send_signal(signal.SIGINT)
     try:
         child.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
         child.kill()

@@ -31,6 +31,12 @@ class Resolver:
             written = getattr(ssh, key)
             if written is not None:
                 paths[key] = str(self._file(written, tree, (key,)))
+        if (
+            ssh.key is not None
+            and (path := Path(paths["key"])).is_file()
+            and b"PRIVATE KEY-----" not in path.read_bytes()
+        ):
+            self._wrong(tree, ("key",), f"{ssh.key} holds no private key", "name the private half, not the .pub file")
         return ssh.model_copy(update=paths)
 
     def settings(self, settings: HostSettings, tree: Tree) -> HostSettings:

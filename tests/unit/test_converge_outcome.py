@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from modules.converge.__main__ import summary
-from modules.converge.outcome import NoResultsError, Outcome, parse_outcome, unmatched
+from modules.converge.outcome import NoResultsError, Outcome, parse_outcome
+from modules.converge.summary import completed, excerpt, summary
+from modules.reporting.host_errors import HostError
 
 Json = dict[str, object]
 
@@ -24,7 +25,7 @@ def operation(name: str, *, success: tuple[str, ...] = (), error: tuple[str, ...
 def test_a_converged_fleet_has_no_change_and_no_failure() -> None:
     outcome = parse_outcome(document(operation("one"), operation("two")), dry=False)
     assert outcome == Outcome(operations=2)
-    assert summary(outcome, dry=False) == [("no change on any host (2 operations)", "green")]
+    assert summary(outcome, {}, dry=False) == [("no change on any host (2 operations)", "green")]
 
 
 def test_changes_and_failures_are_listed_by_host_and_the_first_failure_is_the_cause() -> None:
@@ -43,7 +44,42 @@ def test_changes_and_failures_are_listed_by_host_and_the_first_failure_is_the_ca
 def test_a_host_that_never_connected_has_failed() -> None:
     outcome = parse_outcome(document(operation("one"), failed=("spark-2",)), dry=False)
     assert outcome.failed == {"spark-2": []}
-    assert summary(outcome, dry=False)[0] == ("spark-2: FAILED before its first operation", "red")
+    assert summary(outcome, {}, dry=False)[0] == ("spark-2: FAILED before its first operation", "red")
+
+
+def error(host: str, said: str, operation: str = "") -> HostError:
+    return HostError(host=host, operation=operation, said=said)
+
+
+def test_below_a_failed_host_stands_what_its_last_operation_said() -> None:
+    outcome = Outcome(operations=2, failed={"spark-2": ["two"]})
+    errors = [error("spark-2", "hiccup", "one"), error("spark-2", "no disk\nbuy one", "two")]
+    assert [line for line, _ in summary(outcome, {"spark-2": errors}, dry=False)] == [
+        "spark-2: FAILED at two",
+        "    no disk",
+        "    buy one",
+    ]
+
+
+def test_of_a_long_error_the_first_and_the_last_lines_are_told() -> None:
+    errors = [error("spark-1", f"line {number}", "build") for number in range(30)]
+    assert excerpt(errors) == ["line 0", "...", "line 25", "line 26", "line 27", "line 28", "line 29"]
+    assert len(excerpt(errors[:7])) == 7
+
+
+def test_a_run_without_results_names_the_hosts_that_failed() -> None:
+    errors = {"spark-1": [error("spark-1", "not reached")], "spark-2": [error("spark-2", "broken", "two")]}
+    assert completed(None, errors, dry=False).failed == {"spark-1": [], "spark-2": ["two"]}
+
+
+def test_a_host_that_a_dry_run_can_not_reach_is_no_unchanged_one() -> None:
+    outcome = completed(Outcome(operations=1), {"spark-2": [error("spark-2", "not reached")]}, dry=True)
+    assert summary(outcome, {}, dry=True) == [("spark-2: FAILED before its first operation", "red")]
+
+
+def test_an_error_that_did_not_fail_its_host_makes_no_failure_of_it() -> None:
+    errors = {"spark-1": [error("spark-1", "lost the connection, found it again", "one")]}
+    assert completed(Outcome(operations=1), errors, dry=False) == Outcome(operations=1)
 
 
 def test_a_dry_run_lists_what_would_change() -> None:
@@ -56,9 +92,3 @@ def test_a_dry_run_lists_what_would_change() -> None:
 def test_no_results_are_never_taken_for_success(text: str) -> None:
     with pytest.raises(NoResultsError):
         parse_outcome(text, dry=False)
-
-
-def test_limits_match_groups_and_patterns_of_host_names() -> None:
-    hosts, groups = ["spark-1", "spark-2"], ["desk"]
-    assert unmatched(["spark-*", "desk", "spark-2"], hosts, groups) == []
-    assert unmatched(["spark-9", "rack", "Spark-1"], hosts, groups) == ["spark-9", "rack", "Spark-1"]

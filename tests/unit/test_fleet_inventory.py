@@ -43,7 +43,7 @@ def pyinfra(fleet: Path, *arguments: str, **environment: str) -> subprocess.Comp
 
 @pytest.fixture
 def fleet_file(tmp_path: Path) -> Path:
-    (tmp_path / "key").touch()
+    (tmp_path / "key").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
     (tmp_path / "hosts").touch()
     path = tmp_path / "fleet.yaml"
     path.write_text(FLEET)

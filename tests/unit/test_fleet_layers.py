@@ -141,7 +141,7 @@ def test_paths_count_from_the_fleet_files_folder(tmp_path: Path, monkeypatch: py
     (tmp_path / "inventory").mkdir()
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "known_hosts").write_text("")
-    (tmp_path / "key").write_text("")
+    (tmp_path / "key").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
     (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
     (tmp_path / "print").write_text("EB693B3035CD5710E231E123A4B469963BF863CC\n")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -533,6 +533,15 @@ REFUSALS = (
         (7, "defaults.network.ca_bundle", "no such file:"),
     ),
     refusal(
+        "the fleet file itself as the key",
+        """\
+        fleet: office
+        ssh: {key: fleet.yaml}
+        hosts: {spark-1: {}}
+        """,
+        (2, "ssh.key", "fleet.yaml holds no private key; name the private half"),
+    ),
+    refusal(
         "a repository with two fingerprints, and one with none",
         """\
         fleet: office

@@ -1,0 +1,46 @@
+"""What a run did, in lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from modules.converge.outcome import Outcome
+from modules.reporting.host_errors import HostError
+
+Errors = Mapping[str, Sequence[HostError]]
+# Of a long error, such as a job's last log lines: how many are repeated at its start and at its end.
+_FIRST, _LAST = 1, 5
+
+
+def completed(outcome: Outcome | None, errors: Errors, *, dry: bool) -> Outcome:
+    """What pyinfra leaves out: which hosts failed in a dry run, and in a run of which there are no results (None)."""
+    if outcome is not None and not dry:
+        return outcome
+    failed = {host: [found[-1]["operation"]] if found[-1]["operation"] else [] for host, found in errors.items()}
+    return replace(outcome or Outcome(operations=0), failed=failed)
+
+
+def summary(outcome: Outcome, errors: Errors, *, dry: bool) -> list[tuple[str, str]]:
+    """The lines, with their style; below a host that failed, why."""
+    lines: list[tuple[str, str]] = []
+    for host, names in sorted(outcome.failed.items()):
+        lines.append(
+            (f"{host}: FAILED at {names[0]}" if names else f"{host}: FAILED before its first operation", "red")
+        )
+        lines += [(f"    {said}", "red") for said in excerpt(errors.get(host, ()))]
+    verb = "would change" if dry else "changed"
+    lines += [
+        (f"{host}: {verb} {len(names)}: {', '.join(names)}", "yellow")
+        for host, names in sorted(outcome.changed.items())
+    ]
+    if not outcome.changed and not outcome.failed:
+        lines.append((f"no change on any host ({outcome.operations} operations)", "green"))
+    return lines
+
+
+def excerpt(errors: Sequence[HostError]) -> list[str]:
+    """What a host's last operation said, or its start and its end."""
+    said = [line.strip() for error in errors if error["operation"] == errors[-1]["operation"]
+            for line in error["said"].splitlines()]  # fmt: skip
+    return said if len(said) <= _FIRST + _LAST + 1 else [*said[:_FIRST], "...", *said[-_LAST:]]
