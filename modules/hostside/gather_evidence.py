@@ -94,7 +94,8 @@ def service_logs(service: str) -> Iterator[dict[str, Any]]:
     if trouble is None:
         yield log("container", "engine", text)
     elif "No such container" not in text:
-        yield log("container", "engine", "", trouble)
+        # What docker says in place of a log tells a cause, too.
+        yield log("container", "engine", text, trouble)
     failed = sorted((LEDGER / service).glob("*.failed.log"), key=lambda path: path.stat().st_mtime)
     if failed:
         yield log("failed start", "engine", failed[-1].read_text(errors="replace"))

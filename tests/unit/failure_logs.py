@@ -1,5 +1,6 @@
 """Logs of failures in the forms that the programs print, each with the noise that stands around it on a real Spark."""
 
+# ruff: noqa: E501 (a log's lines are as long as they are)
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.failure_logs import BUILD, EARLYOOM, FETCH, HEADS, KERNEL, STORIES, VLLM_HEAD, VLLM_LOADED, VLLM_SERVING
 
 from modules.catalog import load_catalog
 from modules.diagnosis import Bundle, Diagnosis, Log, diagnose, mask_lines
 from modules.facts.parse.text import lines_of
 from modules.spec.signature import LogSource
+from tests.unit.failure_logs import BUILD, EARLYOOM, FETCH, HEADS, KERNEL, STORIES, VLLM_HEAD, VLLM_LOADED, VLLM_SERVING
 
 SIGNATURES = load_catalog().signatures
 SAMPLES = Path(__file__).parents[1] / "samples"
