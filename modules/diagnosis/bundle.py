@@ -30,6 +30,11 @@ class Bundle:
     failed: bool = False
 
 
+def start_bundle(log: Iterable[str], secrets: Iterable[str] = ()) -> Bundle:
+    """What is known right after a start that failed: its log alone."""
+    return Bundle((Log("log", "engine", mask_lines(log, secrets)),), failed=True)
+
+
 def bundle_of(document: Mapping[str, Any], secrets: Iterable[str] = ()) -> Bundle:
     """What `hostside/gather_evidence.py` prints, masked once more. Raises `KeyError` for anything else."""
     known = tuple(secrets)

@@ -88,8 +88,11 @@ def log(name: str, kind: str, text: str, trouble: str | None = None) -> dict[str
     return {"name": name, "kind": kind, "text": text, "trouble": None if trouble is None else masked(trouble)}
 
 
-def service_logs(service: str) -> Iterator[dict[str, Any]]:
-    """The container's log and the unit's journal, and what the last failed start left."""
+def service_logs(service: str, unit: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """The container's log and the unit's journal, and what the last failed start left.
+
+    Of a server that is up only its own start counts; of one that is down every attempt.
+    """
     text, trouble = run("docker", "logs", "--tail", _LINES, f"tinderbox-{service}")
     if trouble is None:
         yield log("container", "engine", text)
@@ -98,8 +101,12 @@ def service_logs(service: str) -> Iterator[dict[str, Any]]:
         yield log("container", "engine", text, trouble)
     failed = sorted((LEDGER / service).glob("*.failed.log"), key=lambda path: path.stat().st_mtime)
     if failed:
-        yield log("failed start", "engine", failed[-1].read_text(errors="replace"))
-    text, trouble = run("journalctl", "--unit", unit_name(service), "--output", "cat", "--no-pager", "--lines", _LINES)
+        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(failed[-1].stat().st_mtime))
+        yield log(f"start that failed at {when}", "engine", failed[-1].read_text(errors="replace"))
+    words = ["--unit", unit_name(service), "--output", "cat", "--no-pager", "--lines", _LINES]
+    if unit.get("ActiveState") == "active" and unit.get("InvocationID"):
+        words.append(f"_SYSTEMD_INVOCATION_ID={unit['InvocationID']}")
+    text, trouble = run("journalctl", *words)
     yield log("journal", "engine", text.replace("-- No entries --\n", ""), trouble)
 
 
@@ -161,7 +168,8 @@ def gpu() -> dict[str, Any] | None:
 
 def gather(service: str | None) -> dict[str, Any]:
     """Everything."""
-    logs = [] if service is None else list(service_logs(service))
+    unit = {} if service is None else unit_state(unit_name(service))
+    logs = [] if service is None else list(service_logs(service, unit))
     logs += [kernel_log(), *job_logs(service)]
     earlyoom = earlyoom_log()
     return {
@@ -169,7 +177,7 @@ def gather(service: str | None) -> dict[str, Any]:
         "logs": logs if earlyoom is None else [*logs, earlyoom],
         "files": {path: text_of(path) for path in _FILES},
         "gpu": gpu(),
-        "unit": {} if service is None else unit_state(unit_name(service)),
+        "unit": unit,
         "versions": {name: run(*command)[0].strip().split("\n", 1)[0] for name, command in _VERSIONS.items()},
     }
 

@@ -18,6 +18,8 @@ LAB_RESERVE = 1 * GIB
 # CUDA counts as free what MemAvailable says, less about this (mARTin-B78's launch script).
 _CUDA_SEES_LESS = 5 * GIB
 
+NEIGHBOURS, RESERVE = "other services", "system reserve"
+
 Source = Literal["read", "measured", "set", "estimated", "remainder", "unknown"]
 ProblemKind = Literal["machine", "no cache", "context"]
 
@@ -93,6 +95,11 @@ class MemoryPlan:
         return sum(part.size for part in self.parts)
 
     @property
+    def claim(self) -> int:
+        """What the service takes of the machine: what its neighbours have to reckon with."""
+        return sum(part.size for part in self.parts if part.name not in {NEIGHBOURS, RESERVE})
+
+    @property
     def left(self) -> int:
         """What the machine has beyond the plan; negative where it has less."""
         return self.memory - self.total
@@ -129,8 +136,8 @@ def plan_memory(
     others = (
         workspace,
         processes,
-        *((Part("other services", machine.neighbours, "set"),) if machine.neighbours else ()),
-        Part("system reserve", machine.reserve, "set"),
+        *((Part(NEIGHBOURS, machine.neighbours, "set"),) if machine.neighbours else ()),
+        Part(RESERVE, machine.reserve, "set"),
     )
     held = capacity(checkpoint.layers, serving, context, cache.size) if checkpoint.layers else None
     own = weights.size + cache.size + graphs.size + workspace.size + processes.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,17 @@ def test_the_last_failed_start_is_told(host: Path) -> None:
     ledger.mkdir(parents=True)
     (ledger / "abc.failed.log").write_text(f"RuntimeError with VLLM_API_KEY={SECRET}")
 
-    assert logs()["failed start"]["text"] == "RuntimeError with VLLM_API_KEY=***"
+    os.utime(ledger / "abc.failed.log", (1_795_000_000, 1_795_000_000))
+
+    assert logs()["start that failed at 2026-11-18 11:06 UTC"]["text"] == "RuntimeError with VLLM_API_KEY=***"
+
+
+@pytest.mark.parametrize(("state", "asked"), [("active", True), ("failed", False)])
+def test_only_a_server_that_is_up_is_asked_for_its_own_start_alone(host: Path, state: str, asked: bool) -> None:
+    install(host / "bin", "systemctl", f"echo ActiveState={state}; echo InvocationID=e27281")
+    install(host / "bin", "journalctl", 'echo "$*"')
+
+    assert ("_SYSTEMD_INVOCATION_ID=e27281" in str(logs()["journal"]["text"])) == asked
 
 
 def test_failed_jobs_are_told_by_what_they_do(host: Path) -> None:
