@@ -33,6 +33,7 @@ for folder; do
   echo "$folder"; PATH="$folder:$PATH" cuobjdump --version; exit
 done
 """
+# By the line: what grep keeps to itself is lost when the limit ends it, and shows evidence late.
 # $1: the folder of cuobjdump, and of the nvdisasm that it calls; the rest: libraries.
 _READ_TARGETS = f"""
 PATH="$1:$PATH"; shift
@@ -41,12 +42,12 @@ for library; do
   cuobjdump --list-elf "$library" 2>&1
   cuobjdump --dump-elf-symbols "$library" 2>&1
   echo "{_SAID}$?"
-done | grep -E '{_SAID}|^ELF file|{WANTED_LINES}'
+done | grep --line-buffered -E '{_SAID}|^ELF file|{WANTED_LINES}'
 """
 # $2: of which architecture, without its suffix: cuobjdump takes that for all of its kin. $3: the library.
 _SEARCH_FP4 = f"""
 PATH="$1:$PATH"
-{{ cuobjdump --dump-sass -arch "$2" "$3" 2>&1; echo "{_SAID}$?"; }} | grep -E '{_SAID}|{WANTED_LINES}'
+{{ cuobjdump --dump-sass -arch "$2" "$3" 2>&1; echo "{_SAID}$?"; }} | grep --line-buffered -E '{_SAID}|{WANTED_LINES}'
 """
 
 

@@ -57,8 +57,8 @@ class Inspection:
                 ended = True
             finally:
                 if not ended:
-                    # All but the container's first process, which no signal from inside reaches.
-                    docker.capture("exec", self._container, "sh", "-c", "kill -9 -1")
+                    # The program would go on without a listener: docker tells it nothing.
+                    docker.capture("restart", "-t", "0", self._container)
         status, said = process.returncode, " / ".join(last)
         refused = status in _NOT_RUN or (status != 0 and said.startswith("Error response from daemon"))
         if refused or (status != 0 and not may_fail):
