@@ -32,16 +32,14 @@ def attest_job(reference: str, recipe: Recipe) -> Job:
     return Job("attest", key, f"looking into image {reference}", command, _TIMEOUT_S)
 
 
-def refusal_of(reference: str, seen: Attestation | None, recipe: Recipe, needs: Needs) -> str | None:
-    """What to tell the operator of an image that may not serve; None: it may."""
+def refusal_of(name: str, reference: str, seen: Attestation | None, recipe: Recipe, needs: Needs) -> str | None:
+    """What to tell the operator of a host's image that may not serve; None: it may. `name`: the host's."""
     if seen is None or seen.asked != asked_of(recipe):
-        return f"{host.name}: the image {reference} was looked into, but what was seen is not there"
+        return f"{name}: the image {reference} was looked into, but what was seen is not there"
     lines = refusals(seen, recipe, needs)
     if not lines:
         return None
-    return "\n".join(
-        [f"{host.name}: the image {reference} can not serve this engine:", *(f"  {line}" for line in lines)]
-    )
+    return "\n".join([f"{name}: the image {reference} can not serve this engine:", *(f"  {line}" for line in lines)])
 
 
 @operation()
@@ -63,7 +61,7 @@ def image_attested(recipe: Recipe, needs: Needs) -> Generator[PyinfraCommand, No
     elif found.seen is None or found.seen.asked != asked_of(recipe):
         yield from run_job(attest_job(reference, recipe))
         yield FunctionCommand(_judge, (reference, recipe, needs), {})
-    elif message := refusal_of(reference, found.seen, recipe, needs):
+    elif message := refusal_of(host.name, reference, found.seen, recipe, needs):
         yield refusal(message)
     else:
         host.noop(f"image {reference} holds what its engine needs")
@@ -72,7 +70,7 @@ def image_attested(recipe: Recipe, needs: Needs) -> Generator[PyinfraCommand, No
 def _judge(state: State, host: Host, reference: str, recipe: Recipe, needs: Needs) -> bool:
     """Judge what a job has just seen; also what pyinfra calls."""
     found = host.get_fact(ImageAttestation, reference=reference)
-    message = refusal_of(reference, None if found is None else found.seen, recipe, needs)
+    message = refusal_of(host.name, reference, None if found is None else found.seen, recipe, needs)
     if message is not None:
         host.log(message, log_func=logger.error)
     return message is None
