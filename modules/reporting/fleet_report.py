@@ -1,0 +1,174 @@
+"""Fleet file, last results and records → the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from modules.catalog import Catalog
+from modules.facts.parse.llama_benchy import Metric
+from modules.fleet import Fleet, ServicePlan
+from modules.fleet.plan import host_plan
+from modules.gating.decision import decide
+from modules.gating.direction import lower_is_better, unit_of
+from modules.gating.judgement import Verdict
+from modules.gating.metrics import Measurement
+from modules.reporting.measured import Figure, Measured, MeasuredService
+from modules.reporting.record import ServiceRecord, line_reports
+from modules.reporting.report import (
+    Bounds,
+    FleetReport,
+    GateReport,
+    HistoryPoint,
+    HostReport,
+    LineReport,
+    MetricReport,
+    Published,
+    Reading,
+    ServiceReport,
+    State,
+)
+from modules.reporting.wording import wording_of
+from modules.spec.fleet import ResolvedHost
+from modules.spec.gate import Gate, Threshold
+
+Records = Callable[[str, str], ServiceRecord]
+"""Host and service → what is kept of it."""
+
+
+def fleet_report(fleet: Fleet, measured: Measured, records: Records, catalog: Catalog, generated: str) -> FleetReport:
+    """Everything that is known of the fleet's hosts, also of those where nothing was measured."""
+    hosts = tuple(_host(host, measured, records, catalog) for host in fleet.hosts.values())
+    return FleetReport(fleet=fleet.name, generated=generated, hosts=hosts)
+
+
+def _host(host: ResolvedHost, measured: Measured, records: Records, catalog: Catalog) -> HostReport:
+    plan = host_plan(host, catalog)
+    found = [
+        (one, measured.services.get(f"{host.name}/{one.name}"), records(host.name, one.name)) for one in plan.services
+    ]
+    services = tuple(_service(*one, catalog) for one in found)
+    gpus = (result.gpu for _, result, _ in found if result is not None)
+    return HostReport(
+        name=host.name,
+        state=_worst_state(service.state for service in services),
+        simulated=plan.simulated,
+        gpu=next((gpu for gpu in gpus if gpu is not None), None),
+        driver=next((record.driver for _, _, record in found if record.driver is not None), None),
+        services=services,
+    )
+
+
+def _worst_state(states: Iterable[State]) -> State:
+    """A host is as its services are: failed when one is, and running only when all are known to."""
+    known = set(states)
+    order: tuple[State, ...] = ("failed", "unknown", "stopped", "running")
+    return next((state for state in order if state in known), "unknown")
+
+
+def _service(
+    plan: ServicePlan, measured: MeasuredService | None, record: ServiceRecord, catalog: Catalog
+) -> ServiceReport:
+    gate = None if measured is None or plan.gate is None else _gate(plan, plan.gate, measured, record, catalog)
+    return ServiceReport(
+        name=plan.name,
+        engine=plan.service.engine,
+        profile=plan.service.profile,
+        model=plan.model.served_as,
+        state=record.state,
+        gated=plan.gate is not None,
+        release=None if measured is None else measured.release,
+        last_good=record.last_good,
+        gate=gate,
+        history=record.history,
+        memory=record.memory,
+    )
+
+
+def _gate(
+    plan: ServicePlan, gate: Gate, measured: MeasuredService, record: ServiceRecord, catalog: Catalog
+) -> GateReport:
+    former = _former_good(record.history, measured)
+    lines = _verdicts(gate, measured, record)
+    published = _published(plan, catalog)
+    names = [*gate.thresholds, *(name for name in measured.metrics if name not in gate.thresholds)]
+    return GateReport(
+        verdict=measured.verdict,
+        measured=measured.measured,
+        metrics=tuple(
+            _metric(
+                name,
+                threshold=gate.thresholds.get(name),
+                line=lines.get(name),
+                figure=measured.metrics.get(name),
+                published=published.get(name),
+                former=former,
+            )
+            for name in names
+        ),
+        workload=record.workload,
+        causes=record.causes if measured.verdict is not Verdict.PASS else (),
+        telemetry=record.telemetry,
+    )
+
+
+def _former_good(history: Sequence[HistoryPoint], measured: MeasuredService) -> HistoryPoint | None:
+    """The last good measurement of another release, before this one."""
+    good = [
+        point
+        for point in history
+        if point.release != measured.release
+        and point.verdict is not Verdict.FAIL
+        and point.measured <= measured.measured
+    ]
+    return good[-1] if good else None
+
+
+def _verdicts(gate: Gate, measured: MeasuredService, record: ServiceRecord) -> Mapping[str, LineReport]:
+    """Each metric's own verdict: as it was noted with the gate's, else by the fixed bounds, which need nothing more."""
+    if record.judged == measured.measured:
+        return record.lines
+    metrics = {name: Metric(one.mean, one.std, one.values) for name, one in measured.metrics.items()}
+    return line_reports(decide(gate, Measurement(metrics, {})).judgement)
+
+
+def _published(plan: ServicePlan, catalog: Catalog) -> Mapping[str, Published]:
+    """What others measured with this engine and model; a baseline of the service's own gate comes first."""
+    own = [one for one in catalog.baselines.items() if one[1].gate == plan.service.gate and one[1].gate is not None]
+    same = [
+        one
+        for one in catalog.baselines.items()
+        if (one[1].engine, one[1].model) == (plan.service.engine, plan.service.model)
+    ]
+    found: dict[str, Published] = {}
+    for name, baseline in [*own, *same]:
+        for metric, figure in baseline.figures.items():
+            # "pp2048 c1 (run with tg32)": the same figure once for each generated size; the last one is as good.
+            published = Published(value=figure.value, std=figure.std, name=name, source=baseline.source)
+            found.setdefault(metric.split(" (")[0], published)
+    return found
+
+
+def _metric(
+    name: str,
+    *,
+    threshold: Threshold | None,
+    line: LineReport | None,
+    figure: Figure | None,
+    published: Published | None,
+    former: HistoryPoint | None,
+) -> MetricReport:
+    words = wording_of(name)
+    bounds = threshold.model_dump(include=set(Bounds.model_fields)) if threshold is not None else {}
+    return MetricReport(
+        name=name,
+        title=words.title,
+        detail=words.detail,
+        unit=unit_of(name),
+        lower_is_better=lower_is_better(name),
+        verdict=None if line is None else line.verdict,
+        reason="" if line is None else line.reason,
+        now=None if figure is None else Reading(mean=figure.mean, std=figure.std, runs=len(figure.values)),
+        bounds=Bounds.model_validate(bounds),
+        baseline=published,
+        last_good=None if former is None else former.readings.get(name),
+    )

@@ -1,0 +1,119 @@
+"""A metric over the releases of a service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from modules.gating.judgement import Verdict
+from modules.reporting.page.scale import Scale
+from modules.reporting.page.svg import element, line, picture, text
+from modules.reporting.report import HistoryPoint, MetricReport, Reading
+from modules.reporting.wording import amount
+
+WIDTH, HEIGHT = 360.0, 170.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 348.0, 14.0, 140.0
+# Noise within this share of the middle should not look like a mountain range.
+_LEAST_SPAN = 0.12
+
+
+@dataclass(frozen=True)
+class _Plotted:
+    x: float
+    point: HistoryPoint
+    reading: Reading
+
+
+def history_plot(metric: MetricReport, history: Sequence[HistoryPoint]) -> Markup | None:
+    """Mean and spread of every measurement that has the metric, or None with fewer than two."""
+    known = [point for point in history if metric.name in point.readings]
+    if len(known) < 2:
+        return None
+    xs = Scale(0, len(known) - 1, _LEFT + 14, _RIGHT - 10)
+    plotted = [_Plotted(xs(index), point, point.readings[metric.name]) for index, point in enumerate(known)]
+    ys = _vertical(metric, plotted)
+    parts = [
+        *_grid(ys),
+        *_bounds(metric, plotted, ys),
+        _curve(plotted, ys),
+        *(_point(one, ys, metric.unit) for one in plotted),
+        text(_LEFT, 162.0, known[0].measured[:10]),
+        text(_RIGHT, 162.0, known[-1].measured[:10], anchor="end"),
+    ]
+    label = f"{metric.title} over {len(known)} measurements, {metric.unit}"
+    return picture(WIDTH, HEIGHT, label, *parts)
+
+
+def _vertical(metric: MetricReport, plotted: Sequence[_Plotted]) -> Scale:
+    low = min(one.reading.mean - one.reading.std for one in plotted)
+    high = max(one.reading.mean + one.reading.std for one in plotted)
+    near = [metric.bounds.min, metric.bounds.max, metric.published]
+    for value in near:
+        # A floor far below would press the whole history into one line.
+        if value is not None and 0.6 * low <= value <= 1.6 * high:
+            low, high = min(low, value), max(high, value)
+    middle, span = (low + high) / 2, high - low
+    half = max(span, _LEAST_SPAN * middle) / 2 * 1.15
+    return Scale(max(0.0, middle - half), middle + half, _BOTTOM, _TOP)
+
+
+def _grid(ys: Scale) -> list[Markup]:
+    return [
+        part
+        for value in ys.ticks()
+        for part in (
+            line(_LEFT, ys(value), _RIGHT, ys(value), "grid"),
+            text(_LEFT - 6, ys(value) + 4, amount_of_tick(value), anchor="end"),
+        )
+    ]
+
+
+def amount_of_tick(value: float) -> str:
+    """Without decimals that are zero."""
+    return amount(value).removesuffix(".00").removesuffix(".0")
+
+
+def _bounds(metric: MetricReport, plotted: Sequence[_Plotted], ys: Scale) -> list[Markup]:
+    floor = metric.bounds.min if metric.bounds.min is not None else metric.bounds.max
+    return [
+        *_bound(floor, "fails", "fail-line", plotted, ys),
+        *_bound(metric.published, "baseline", "baseline-line", plotted, ys),
+    ]
+
+
+def _bound(value: float | None, words: str, class_: str, plotted: Sequence[_Plotted], ys: Scale) -> list[Markup]:
+    """A line with its name at that end where the curve is farther away."""
+    if value is None or not ys.low <= value <= ys.high:
+        return []
+    y = ys(value)
+    left_is_free = abs(ys(plotted[0].reading.mean) - y) > abs(ys(plotted[-1].reading.mean) - y)
+    place = (_LEFT + 2, "start") if left_is_free else (_RIGHT, "end")
+    name = text(place[0], y - 4 if y > _TOP + 10 else y + 13, words, class_=f"label {class_}", anchor=place[1])
+    return [line(_LEFT, y, _RIGHT, y, class_), name]
+
+
+def _curve(plotted: Sequence[_Plotted], ys: Scale) -> Markup:
+    points = " ".join(f"{one.x:.1f},{ys(one.reading.mean):.1f}" for one in plotted)
+    return element("polyline", points=points, class_="curve")
+
+
+def _point(one: _Plotted, ys: Scale, unit: str) -> Markup:
+    y, reading = ys(one.reading.mean), one.reading
+    words = f"{one.point.release}, {one.point.measured[:16].replace('T', ' ')} UTC: "
+    words += f"{amount(reading.mean)} ± {amount(reading.std)} {unit}, {one.point.verdict}"
+    whisker = line(one.x, ys(reading.mean - reading.std), one.x, ys(reading.mean + reading.std), "spread")
+    return element("g", element("title", words), whisker, _marker(one.x, y, one.point.verdict))
+
+
+def _marker(x: float, y: float, verdict: Verdict) -> Markup:
+    """By shape as well as by colour."""
+    class_ = f"marker {verdict.lower()}"
+    if verdict is Verdict.PASS:
+        return element("circle", cx=x, cy=y, r=4.0, class_=class_)
+    if verdict is Verdict.WARN:
+        corners = f"{x:.1f},{y - 5:.1f} {x + 5:.1f},{y + 4:.1f} {x - 5:.1f},{y + 4:.1f}"
+        return element("polygon", points=corners, class_=class_)
+    cross = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
+    return element("path", d=cross, class_=class_)
