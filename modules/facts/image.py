@@ -27,7 +27,8 @@ class ImageOnHost(HostFact[ImageState]):
 
         + reference: the image's name
         """
-        form = f'{{{{.Id}}}} {{{{index .Config.Labels "{RECIPE_LABEL}"}}}}'
+        # An image without any labels has no map that could be looked into.
+        form = f'{{{{.Id}}}} {{{{with .Config.Labels}}}}{{{{index . "{RECIPE_LABEL}"}}}}{{{{end}}}}'
         return StringCommand(
             *("docker image inspect --format", QuoteString(form), QuoteString(reference), "2>/dev/null || echo absent"),
         )

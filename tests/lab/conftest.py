@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from modules.lab.layout import ROOT, Layout
-from tests.lab.killed_run import Job, KilledRun, find_job, kill_run_during
+from tests.lab.first_deployment import FirstDeployment, deploy_first
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
 
@@ -45,36 +45,16 @@ def main_fleet(lab: Lab) -> Path:
 
 
 @pytest.fixture(scope="session")
-def killed_runs(lab: Lab, main_fleet: Path) -> dict[str, KilledRun]:
-    """The first two runs over the bare `spark-1`, killed in the middle of a job: the job's name → what was seen.
-
-    The third one, `first_run`, finishes their work; so what a killed controller costs is tried at no cost.
-    With TINDERBOX_LAB_KEEP on a lab that serves already there are none.
-    """
-    if find_job(lab, _MAIN, "gate") is not None:
-        return {}
-    build = kill_run_during(lab, main_fleet, _MAIN, "image", _in_a_later_step, limit_s=400)
-    # One shard keeps the hub's client waiting (for less than it bears), while the rest arrives.
-    slow = {"host": "hub.lab", "method": "GET", "path": "model-00003-of", "delay_s": 8}
-    with lab.faults(slow):
-        download = kill_run_during(lab, main_fleet, _MAIN, "weights", _some_way, limit_s=900)
-    return {"image": build, "weights": download}
-
-
-def _in_a_later_step(build: Job) -> bool:
-    return build.progress.get("unit") == "steps" and build.progress["done"] >= 3
-
-
-def _some_way(download: Job) -> bool:
-    return download.progress.get("step") == "fetching" and download.progress["done"] > download.progress["total"] / 3
+def first_deployment(lab: Lab, main_fleet: Path) -> FirstDeployment:
+    """How `spark-1` came from bare to serving: by two runs that were killed, and a third."""
+    return deploy_first(lab, main_fleet, _MAIN)
 
 
 @pytest.fixture(scope="session")
-def first_run(lab: Lab, main_fleet: Path, killed_runs: dict[str, KilledRun]) -> Run:
-    """The run that brought `spark-1` to serving (with TINDERBOX_LAB_KEEP: perhaps one that found it so)."""
-    run = lab.converge(fleet=main_fleet, timeout_s=1500)
-    assert run.rc == 0, run.text
-    return run
+def first_run(first_deployment: FirstDeployment) -> Run:
+    """The run after which `spark-1` serves."""
+    assert first_deployment.last.rc == 0, first_deployment.last.text
+    return first_deployment.last
 
 
 @pytest.fixture

@@ -134,11 +134,15 @@ class Lab:
         finally:
             self._write_faults(())
 
-    def requests(self, since: int = 0) -> list[dict[str, Any]]:
-        """What the mirror was asked, in order; `since`: how many to leave out at the start."""
+    def requests(self, since: int = 0, host: str | None = None) -> list[dict[str, Any]]:
+        """What the mirror was asked, in order; `since`: leave out so many at the start; `host`: only its requests."""
         path = self.layout.mirror_state / "requests.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
-        return [json.loads(line) for line in lines[since:]]
+        asked = [json.loads(line) for line in lines[since:]]
+        if host is None:
+            return asked
+        address = json.loads((self.layout.mirror_state / "names.json").read_text())[host]
+        return [each for each in asked if each["client"] == address]
 
     def dump(self, folder: Path) -> None:
         """Write down what the hosts and the mirror have to say, for whoever looks into a failure."""

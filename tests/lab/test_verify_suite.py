@@ -85,11 +85,11 @@ DAMAGES = {
     "the image is retagged": Damage(
         _retag,
         frozenset({"test_the_image_in_force_is_the_one_that_was_built", "test_the_container_runs_the_image_in_force"}),
-        r"spark-1: tinderbox/vllm-cpu:\w+ was retagged, .*; run deploys/image\.py",
+        r"spark-1: tinderbox/vllm-cpu:\w+ was retagged, sha256:\w+ was built as something else; run deploys/image\.py",
         "image",
     ),
     "the toolkit package is removed": Damage(
-        lambda _: "apt-get -qq remove -y cuda-toolkit-13-0",
+        lambda _: "apt-get -qq remove -y cuda-toolkit-13-0 cuda-nvcc-13-0",
         frozenset({"test_the_package_is_installed_at_its_version", "test_the_compiler_has_native_fp4"}),
         r"spark-1: package cuda-toolkit-13-0 is not installed; run deploys/cuda\.py",
         "cuda",
@@ -137,7 +137,7 @@ def test_it_names_the_damage_and_the_stage_that_repairs_it(
     assert re.search(damage.cause, run.stdout), run.text
     assert repair.rc == 0, repair.text
     assert f"{HOST}: changed 1:" in repair.stderr
-    for each in lab.requests(asked):
+    for each in lab.requests(asked, HOST):
         assert re.search(damage.fetches, each["path"]), each
     if damage.stage != "engine":
         assert served.invocation() == started

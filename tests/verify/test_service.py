@@ -11,7 +11,7 @@ from modules.fleet import ServicePlan
 from modules.release import layout
 from tests.verify.conftest import Spark
 
-_RECIPE_LABEL = "'{{ index .Config.Labels \"tinderbox.recipe\" }}'"
+_ID_AND_RECIPE = "'{{ .Id }} {{ with .Config.Labels }}{{ index . \"tinderbox.recipe\" }}{{ end }}'"
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,14 @@ def _post(spark: Spark, service: ServicePlan, url: str, body: dict[str, object])
 def test_the_image_in_force_is_the_one_that_was_built(spark: Spark) -> None:
     """Its tag is a hash of the recipe; the label put on at the build must say the same, or somebody moved the tag."""
     for service in _in_force(spark):
-        label = spark.root(f"docker image inspect --format {_RECIPE_LABEL} {service.image} 2>/dev/null || true").strip()
-        assert label, f"{spark.name}: image {service.image} of {service.plan.name} is not there; run deploys/image.py"
+        look = f"docker image inspect --format {_ID_AND_RECIPE} {service.image} 2>/dev/null || true"
+        found = spark.root(look).split()
+        assert found, f"{spark.name}: image {service.image} of {service.plan.name} is not there; run deploys/image.py"
+        identity, label = found[0], found[1] if len(found) > 1 else "something else"
         built = service.plan.recipe.template is None or service.image.endswith(f":{label}")
-        assert built, f"{spark.name}: {service.image} was retagged, it was built as {label}; run deploys/image.py"
+        assert built, (
+            f"{spark.name}: {service.image} was retagged, {identity[:19]} was built as {label}; run deploys/image.py"
+        )
 
 
 def test_the_container_runs_the_image_in_force(spark: Spark) -> None:
