@@ -151,20 +151,20 @@ def plan_memory(
         capacity=held,
         start_needs=max(own, _asked_at_start(serving, machine)),
         problems=(),
-        remarks=_remarks(checkpoint, serving),
+        remarks=_remarks(checkpoint, serving, cache),
     )
     return _judged(plan, serving, short)
 
 
 def _cache(checkpoint: Checkpoint, serving: Serving, context: int, machine: Machine, beside: int) -> tuple[Part, int]:
     """The cache, and how much its share lacks of what stands `beside` the cache in it."""
+    if not checkpoint.layers and (serving.kv_tokens is not None or serving.family == "llama-cpp"):
+        return Part("KV cache", 0, "unknown"), 0
     if serving.kv_tokens is not None:
         return Part("KV cache", serving.kv_tokens * token_bytes(checkpoint.layers, serving), "set"), 0
     if serving.kv_bytes is not None:
         return Part("KV cache", serving.kv_bytes, "set"), 0
     if serving.family == "llama-cpp":
-        if not checkpoint.layers:
-            return Part("KV cache", 0, "unknown"), 0
         return Part("KV cache", llama_cache(checkpoint.layers, serving, context), "read"), 0
     if serving.family == "sglang":
         # A fraction of what is free before the weights are loaded, for weights and cache alone.
@@ -210,9 +210,11 @@ def _weights_note(checkpoint: Checkpoint) -> str:
     return f"in the files: {shown}"
 
 
-def _remarks(checkpoint: Checkpoint, serving: Serving) -> tuple[str, ...]:
+def _remarks(checkpoint: Checkpoint, serving: Serving, cache: Part) -> tuple[str, ...]:
     found = list(serving.assumed)
-    if checkpoint.unknown is not None:
+    if cache.source == "unknown":
+        found.append(f"the KV cache is not in this sum, its size is unknown: {checkpoint.unknown}")
+    elif checkpoint.unknown is not None:
         found.append(f"how many sequences the cache holds is unknown: {checkpoint.unknown}")
     if kv_bits(serving.kv_dtype) is None:
         found.append(f"kv-cache-dtype {serving.kv_dtype}: size unknown to us, reckoned with 16 bits")

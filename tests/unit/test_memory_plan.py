@@ -282,6 +282,14 @@ def test_unknown_layers_are_said_and_not_guessed() -> None:
     assert any("holographic_attention" in remark for remark in plan.remarks)
 
 
+def test_a_cache_whose_size_is_unknown_is_said_to_be_left_out() -> None:
+    unknown = Checkpoint({"Q4_K": 40 * GIB}, unknown="an odd model")
+    plan = plan_memory(unknown, serving_of(settings("llama-cpp", "latency")), SPARK)
+
+    assert plan.cache.source == "unknown"
+    assert plan.remarks == ("the KV cache is not in this sum, its size is unknown: an odd model",)
+
+
 def test_an_unknown_cache_type_is_remarked() -> None:
     plan = planned("vllm-mxfp4", kv_cache_dtype="turboquant_k8v4")
 
