@@ -2,7 +2,8 @@
 
 from modules.memory.advice import Change, Suggestion, nearest
 from modules.memory.checkpoint import Checkpoint, describe, from_summary
-from modules.memory.plan import LAB_RESERVE, SYSTEM_RESERVE, Machine, Measured, MemoryPlan, plan_memory
+from modules.memory.plan import LAB_RESERVE, SYSTEM_RESERVE, Machine, Measured, MemoryPlan
+from modules.memory.reckon import plan_memory
 from modules.memory.serving import Serving, Settings, UnplannableError, serving_of
 from modules.memory.table import refusal, table
 

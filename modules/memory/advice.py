@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 
 from modules.memory.checkpoint import Checkpoint
-from modules.memory.plan import Machine, Measured, MemoryPlan, plan_memory
+from modules.memory.plan import Machine, Measured, MemoryPlan
+from modules.memory.reckon import plan_memory
 from modules.memory.serving import CPU_CACHE_VARIABLE, Family, Serving, Settings, serving_of
 from modules.memory.sizes import GIB, kv_bits
 from modules.spec.engine import FlagValue

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from modules.fleet import HostPlan, ServicePlan
 from modules.memory.advice import Suggestion, nearest
 from modules.memory.checkpoint import Checkpoint
-from modules.memory.plan import LAB_RESERVE, SYSTEM_RESERVE, Machine, Measured, MemoryPlan, plan_memory
+from modules.memory.plan import LAB_RESERVE, SYSTEM_RESERVE, Machine, Measured, MemoryPlan
+from modules.memory.reckon import plan_memory
 from modules.memory.serving import Settings, serving_of
 
 
