@@ -14,7 +14,7 @@ from modules.reporting.report import HistoryPoint, MetricReport, Reading
 from modules.reporting.wording import amount
 
 WIDTH, HEIGHT = 360.0, 170.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 348.0, 14.0, 140.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 348.0, 18.0, 140.0
 # Noise within this share of the middle should not look like a mountain range.
 _LEAST_SPAN = 0.12
 
@@ -76,22 +76,24 @@ def amount_of_tick(value: float) -> str:
 
 
 def _bounds(metric: MetricReport, plotted: Sequence[_Plotted], ys: Scale) -> list[Markup]:
+    """The gate's bound and the published figure, each named on the side that the other is not on."""
     floor = metric.bounds.min if metric.bounds.min is not None else metric.bounds.max
-    return [
-        *_bound(floor, "fails", "fail-line", plotted, ys),
-        *_bound(metric.published, "baseline", "baseline-line", plotted, ys),
-    ]
+    above, below = -4.0, 13.0
+    bound_at, baseline_at = (above, below) if metric.lower_is_better else (below, above)
+    marks = ((floor, "fails", "fail-line", bound_at), (metric.published, "baseline", "baseline-line", baseline_at))
+    parts: list[Markup] = []
+    for value, words, class_, name_at in marks:
+        if value is not None and ys.low <= value <= ys.high:
+            y, (x, anchor) = ys(value), _free_end(ys(value), plotted, ys)
+            parts.append(line(_LEFT, y, _RIGHT, y, class_))
+            parts.append(text(x, y + name_at, words, class_=f"label {class_}", anchor=anchor))
+    return parts
 
 
-def _bound(value: float | None, words: str, class_: str, plotted: Sequence[_Plotted], ys: Scale) -> list[Markup]:
-    """A line with its name at that end where the curve is farther away."""
-    if value is None or not ys.low <= value <= ys.high:
-        return []
-    y = ys(value)
-    left_is_free = abs(ys(plotted[0].reading.mean) - y) > abs(ys(plotted[-1].reading.mean) - y)
-    place = (_LEFT + 2, "start") if left_is_free else (_RIGHT, "end")
-    name = text(place[0], y - 4 if y > _TOP + 10 else y + 13, words, class_=f"label {class_}", anchor=place[1])
-    return [line(_LEFT, y, _RIGHT, y, class_), name]
+def _free_end(y: float, plotted: Sequence[_Plotted], ys: Scale) -> tuple[float, str]:
+    """That end of a level line where the curve is farther away."""
+    first, last = (abs(ys(one.reading.mean) - y) for one in (plotted[0], plotted[-1]))
+    return (_LEFT + 2, "start") if first > last else (_RIGHT, "end")
 
 
 def _curve(plotted: Sequence[_Plotted], ys: Scale) -> Markup:

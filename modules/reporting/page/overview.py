@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from modules.gating.judgement import Verdict
@@ -20,6 +20,16 @@ class Bar:
     metric: MetricReport
     verdict: Verdict
     share: float
+
+
+@dataclass(frozen=True)
+class Concern:
+    """Something that the owner should look at. `kind`: a verdict or a state; `why`: what is known of it."""
+
+    host: str
+    service: str
+    kind: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,27 @@ def counts(report: FleetReport) -> Counts:
         if service.gated
     )
     return Counts(found[Verdict.PASS], found[Verdict.WARN], found[Verdict.FAIL], found[None])
+
+
+def concerns(hosts: Sequence[HostReport]) -> tuple[Concern, ...]:
+    """What does not serve, did not pass, or is not known; failures first."""
+    found = [concern for host in hosts for service in host.services for concern in _concern(host, service)]
+    order = ("FAIL", "failed", "unknown", "not measured", "WARN")
+    return tuple(sorted(found, key=lambda concern: order.index(concern.kind)))
+
+
+def _concern(host: HostReport, service: ServiceReport) -> Iterator[Concern]:
+    gate = service.gate
+    if gate is not None and gate.verdict is not Verdict.PASS:
+        reasons = [f"{metric.title.lower()} {metric.reason}" for metric in gate.metrics if metric.reason]
+        causes = [f"likely cause: {cause.cause}" for cause in gate.causes]
+        yield Concern(host.name, service.name, str(gate.verdict), "; ".join(causes or reasons))
+    if service.state == "failed":
+        yield Concern(host.name, service.name, "failed", "its unit has failed")
+    elif service.state == "unknown":
+        yield Concern(host.name, service.name, "unknown", "the host was not asked, or did not answer")
+    elif gate is None and service.gated:
+        yield Concern(host.name, service.name, "not measured", "its gate was not measured yet")
 
 
 def headline(service: ServiceReport) -> tuple[MetricReport, ...]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from modules.reporting.page.bullet import bullet
 from modules.reporting.page.history import history_plot
 from modules.reporting.page.memory import gib, left, memory_bar
-from modules.reporting.page.overview import bars, counts, headline
+from modules.reporting.page.overview import bars, concerns, counts, headline
 from modules.reporting.page.telemetry import telemetry_plot
 from modules.reporting.report import FleetReport, MetricReport, Reading
 from modules.reporting.wording import amount, share
@@ -25,7 +25,14 @@ def render_page(report: FleetReport) -> str:
     return (
         _environment()
         .get_template("page.html.j2")
-        .render(report=report, style=style, counts=counts(report), bars=bars(report.hosts), embedded=_embedded(report))
+        .render(
+            report=report,
+            style=style,
+            counts=counts(report),
+            bars=bars(report.hosts),
+            concerns=concerns(report.hosts),
+            embedded=_embedded(report),
+        )
     )
 
 

@@ -31,7 +31,7 @@ def telemetry_plot(name: str, series: Series) -> Markup | None:
     title = title_of(name)
     parts = [
         text(0.0, 14.0, title[:1].upper() + title[1:], class_="title"),
-        text(_RIGHT, 14.0, f"{amount_of_tick(round(middle, 1))} {unit}".rstrip(), class_="title", anchor="end"),
+        text(_RIGHT, 14.0, f"{round(middle, 1):g} {unit}".rstrip(), class_="title", anchor="end"),
         *(line(_LEFT, ys(value), _RIGHT, ys(value), "grid") for value in ys.ticks(2)),
         *(text(_LEFT - 6, ys(value) + 4, amount_of_tick(value), anchor="end") for value in ys.ticks(2)),
         *(element("polyline", points=points, class_="series") for points in _curves(series, xs, ys)),
