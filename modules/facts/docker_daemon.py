@@ -20,7 +20,7 @@ REGISTRY_CERTIFICATE = "tinderbox-site.crt"
 
 @dataclass(frozen=True)
 class DaemonState:
-    """`config`: text of daemon.json, None where there is none.
+    """`config`: text of daemon.json, None where there is none. `masked`: switched off by whoever administers the host.
 
     `trusts_site`: whether dockerd started after the site's certificates last changed; it reads them at its start.
     """
@@ -31,6 +31,7 @@ class DaemonState:
     trusts_site: bool
     config: str | None
     files: dict[str, FileState | None]
+    masked: bool = False
 
     @property
     def registry_certificates(self) -> list[str]:
@@ -69,4 +70,5 @@ class DockerDaemon(HostFact[DaemonState]):
             trusts_site=not started or int(changed) <= int(started),
             config=None if config is None else base64.b64decode(config).decode(),
             files=FileStates().parse(lines[divide + 1 :]),
+            masked=shown.get("UnitFileState") == "masked",
         )

@@ -41,7 +41,8 @@ class ServiceState:
     """`files`: path → sha256, None where absent. `current`, `last_good`: release ids.
 
     `container_release`: of what runs now. `commit`: what the model's revision stands for in the host's cache.
-    `last_good` is None also where the ledger's entry can not be read, since such a release can not be put back.
+    `docker_answers`: False where nothing can be said of image and container. `last_good` is None also where the
+    ledger's entry can not be read, since such a release can not be put back.
     """
 
     systemd: int
@@ -54,6 +55,7 @@ class ServiceState:
     commit: str | None
     model_is_here: bool
     missing_encodings: tuple[str, ...]
+    docker_answers: bool = True
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> ServiceState:
@@ -70,6 +72,8 @@ class ServiceState:
             commit=answer["commit"],
             model_is_here=bool(answer["model_is_here"]),
             missing_encodings=tuple(answer["missing_encodings"]),
+            # Before an update the host has the former program.
+            docker_answers=bool(answer.get("docker_answers", True)),
         )
 
 

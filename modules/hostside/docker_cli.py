@@ -23,7 +23,10 @@ class DockerError(Exception):
 
 
 def await_daemon(sleep: Callable[[float], None] = time.sleep) -> str:
-    """The client's version, as soon as the daemon answers. Raises `DockerError` when it does not within a minute."""
+    """The client's version, as soon as the daemon answers.
+
+    Raises `DockerError` when it does not within a minute, or at once where nothing starts it.
+    """
     if shutil.which("docker") is None:
         raise DockerError("docker is not installed: run deploys/runtime.py first")
     for _ in range(_WAIT_S):
@@ -31,8 +34,25 @@ def await_daemon(sleep: Callable[[float], None] = time.sleep) -> str:
         found = json.loads(shown.stdout) if shown.stdout.strip().startswith("{") else {}
         if found.get("Server"):
             return str(found["Client"]["Version"])
+        if not _may_come():
+            break
         sleep(1)
-    raise DockerError(f"dockerd does not answer: {shown.stderr.strip()}; look at: journalctl -u docker")
+    raise DockerError(
+        f"dockerd does not answer: {shown.stderr.strip()} Start it (systemctl start docker), or run "
+        "deploys/runtime.py; look at: journalctl -u docker"
+    )
+
+
+def _may_come() -> bool:
+    """Whether systemd runs docker's service or is about to; True where that can not be told."""
+    try:
+        asked = ["systemctl", "show", "--property=ActiveState,Job", "docker.service"]
+        shown = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return True
+    found = dict(line.partition("=")[::2] for line in shown.splitlines())
+    # A job is what a unit has that the boot has not come to yet.
+    return found.get("ActiveState") not in {"inactive", "failed"} or found.get("Job", "0") not in {"", "0"}
 
 
 def require_builder(version: str) -> None:

@@ -43,6 +43,11 @@ def image_id(reference: str) -> str | None:
     return shown.strip() if shown else None
 
 
+def docker_answers() -> bool:
+    """Whether dockerd is there to be asked."""
+    return run("docker", "version", "--format", "{{.Server.Version}}") is not None
+
+
 def model_commit(repository: Path, revision: str) -> str | None:
     """The commit that a revision stands for in a Hugging Face cache."""
     if re.fullmatch(r"[0-9a-f]{40}", revision):
@@ -65,6 +70,7 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
     commit = model_commit(options.repository, options.revision)
     snapshot = options.repository / "snapshots" / commit if commit else None
     good = ledger.linked("last-good")
+    image = image_id(options.image)
     return {
         "systemd": systemd_version(),
         "unit": unit_state(unit_name(options.service)),
@@ -72,7 +78,8 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
         "current": ledger.linked("current"),
         "last_good": good,
         "good_is_restorable": good is not None and ledger.entry(good) is not None,
-        "image": image_id(options.image),
+        "docker_answers": image is not None or docker_answers(),
+        "image": image,
         "container": container_state(f"tinderbox-{options.service}"),
         "commit": commit,
         "model_is_here": bool(snapshot and (snapshot / options.model_file).exists()),

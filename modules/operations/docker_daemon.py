@@ -63,6 +63,12 @@ def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Gene
     if found is None:
         yield from unreadable("the state of dockerd")
         return
+    if found.masked:
+        yield refusal(
+            f"{host.name}: docker.service is masked, so it can not be started. If nothing here needs that: "
+            "sudo systemctl unmask docker.service docker.socket"
+        )
+        return
     try:
         config = parsed(found.config)
     except ConfigError as error:

@@ -47,7 +47,9 @@ def decide(release: Release, files: tuple[HostFile, ...], state: ServiceState) -
 def lacking(release: Release, state: ServiceState) -> list[str]:
     """What the release needs and the host has not: a running server is not stopped for a release that can not start."""
     found = []
-    if state.image is None:
+    if not state.docker_answers:
+        found.append("a dockerd that answers (stage: runtime)")
+    elif state.image is None:
         found.append(f"image {release.image} (stage: image)")
     if not state.model_is_here:
         found.append(f"weights of {release.model} at {release.commit} (stage: weights)")

@@ -37,9 +37,10 @@ def judge_gpu(state: MachineState, hardware: Hardware) -> Iterator[Finding]:
 
 def _name(gpu: Gpu, hardware: Hardware) -> Iterator[Finding]:
     simulated = _SIMULATED in gpu.name
-    if simulated and hardware.simulated:
+    alike = _plain(gpu.name) == _plain(hardware.gpu)
+    if simulated and hardware.simulated and alike:
         yield Finding(Severity.NOTE, "GPU", f"{gpu.name}: what is measured here says nothing about a DGX Spark")
-    elif hardware.simulated:
+    elif hardware.simulated and not simulated:
         yield Finding(
             Severity.BLOCKED,
             "GPU",
@@ -49,9 +50,13 @@ def _name(gpu: Gpu, hardware: Hardware) -> Iterator[Finding]:
         )
     elif gpu.name != hardware.gpu:
         remedy = "take the host out of the fleet file, or check its address there"
-        if simulated:
+        if simulated and not hardware.simulated:
             remedy = "this is a lab host: use the lab's own fleet file"
         yield Finding(Severity.BLOCKED, "GPU", gpu.name, f"{hardware.gpu} (settings.hardware.gpu)", remedy)
+
+
+def _plain(name: str) -> str:
+    return name.replace(_SIMULATED, "").strip()
 
 
 def _driver(gpu: Gpu, hardware: Hardware) -> Iterator[Finding]:

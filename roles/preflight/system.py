@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from modules.facts.machine import MachineState
 from modules.spec.settings import Hardware
 from roles.preflight.finding import Finding, Severity
+from roles.preflight.sudo import sudo_finding
 
 _PYTHON = (3, 10)
 _UBUNTU = "24.04"
@@ -40,13 +41,7 @@ def _blocked(what: str, measured: str, wanted: str, remedy: str) -> Finding:
 
 def _sudo(state: MachineState) -> Iterator[Finding]:
     if not state.root:
-        yield _blocked(
-            "sudo",
-            f"user {state.user} can not use sudo without a password",
-            "sudo that asks nothing",
-            f"as an administrator of the host: echo '{state.user} ALL=(ALL) NOPASSWD: ALL' | sudo tee "
-            f"/etc/sudoers.d/{state.user}",
-        )
+        yield sudo_finding(state.user)
 
 
 def _python(state: MachineState) -> Iterator[Finding]:

@@ -9,12 +9,16 @@ from modules.fleet import HostPlan
 from modules.operations.connection import keep_alive
 from modules.operations.hostside import hostside_installed
 from modules.operations.site import site_settled
+from roles.preflight.sudo import stop_where_sudo_asks
 
 
 @deploy("Site")
 def site(plan: HostPlan) -> None:
     """Make the host reach the outside the way the fleet file says."""
     keep_alive(host)
+    # Not asked again where preflight or an earlier stage went before.
+    if not host.op_hash_order:
+        stop_where_sudo_asks(host)
     hostside_installed(name="Programs for the host")
     site_settled(
         name="Proxies, mirrors and certificate authorities",

@@ -125,6 +125,14 @@ def test_a_host_that_gives_no_answer_is_refused() -> None:
     assert command.get_raw_value().endswith("exit 1")
 
 
+def test_a_daemon_that_was_switched_off_on_purpose_is_not_forced() -> None:
+    (command,), _ = given(replace(READY, enabled=False, active=False, masked=True))
+    text = command.get_raw_value()
+    assert "docker.service is masked" in text
+    assert "systemctl unmask docker.service docker.socket" in text
+    assert text.endswith("exit 1")
+
+
 def lines(started: str, changed: int | None, state: str = "enabled") -> list[str]:
     certificate = [] if changed is None else [f"Certificate={changed}"]
     shown = ["ActiveState=active", f"ActiveEnterTimestamp={started}", f"UnitFileState={state}"]
@@ -145,7 +153,8 @@ def test_what_systemd_tells_is_read(started: str, changed: int | None, trusts: b
 
 @pytest.mark.parametrize(("state", "enabled"), [("static", True), ("disabled", False), ("masked", False), ("", False)])
 def test_a_unit_without_an_install_section_needs_no_enabling(state: str, enabled: bool) -> None:
-    assert DockerDaemon().parse(lines("@1", None, state)).enabled is enabled
+    found = DockerDaemon().parse(lines("@1", None, state))
+    assert (found.enabled, found.masked) == (enabled, state == "masked")
 
 
 def test_an_absent_docker_is_read() -> None:

@@ -87,3 +87,9 @@ def test_the_way_back_is_to_the_last_good_release_else_to_the_one_that_serves() 
     down = replace(with_unit(active="failed"), last_good=None, current="broken")
     assert fallback_of(RELEASE, down) is None
     assert fallback_of(RELEASE, SERVING) is None
+
+
+def test_an_image_that_can_not_be_asked_for_is_not_called_missing() -> None:
+    assert lacking(RELEASE, replace(SERVING, image=None, docker_answers=False)) == [
+        "a dockerd that answers (stage: runtime)"
+    ]

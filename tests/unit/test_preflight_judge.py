@@ -263,3 +263,9 @@ def test_a_login_banner_before_the_document_does_not_matter() -> None:
 
 def test_the_fact_is_asked_for_every_model_at_its_revision() -> None:
     assert models_asked(plan()) == {MODEL: (f"{HOME}/hub/models--openai--gpt-oss-120b", COMMIT)}
+
+
+def test_a_lab_host_that_simulates_another_gpu_is_refused() -> None:
+    found = only(findings(plan(**SIMULATED), gpu=[gpu(name="NVIDIA H100 (simulated)")]))
+    assert (found.what, found.measured) == ("GPU", "NVIDIA H100 (simulated)")
+    assert found.wanted == "NVIDIA GB10 (simulated) (settings.hardware.gpu)"

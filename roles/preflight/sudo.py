@@ -1,0 +1,33 @@
+"""Judgement of sudo, which every stage needs."""
+
+from __future__ import annotations
+
+from pyinfra.api import Host
+
+from modules.facts.sudo import Sudo
+from roles.preflight.finding import Finding, Severity
+from roles.preflight.report import report, stop_host
+
+
+def sudo_finding(user: str) -> Finding:
+    """That sudo asks `user` for a password."""
+    return Finding(
+        Severity.BLOCKED,
+        "sudo",
+        f"user {user} can not use sudo without a password",
+        "sudo that asks nothing",
+        f"as an administrator of the host: echo '{user} ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/{user}",
+    )
+
+
+def stop_where_sudo_asks(host: Host) -> None:
+    """Stop this host, and no other, when sudo asks for a password.
+
+    pyinfra would ask the operator for it, and where there is no terminal end the run of every host in a traceback.
+    """
+    state = host.get_fact(Sudo, _sudo=False)
+    if state is None or state.free:
+        return
+    findings = [sudo_finding(state.user)]
+    report(host, findings)
+    stop_host(host, findings)
