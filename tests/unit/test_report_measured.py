@@ -39,7 +39,7 @@ DECODE, PROMPT = "tg128@pp2048 c1", "pp2048 c1"
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     monkeypatch.setenv("SERVE_KEY", "sk-hidden")
     (tmp_path / "keys").mkdir()
-    (tmp_path / "keys/id_ed25519").touch(0o600)
+    (tmp_path / "keys/id_ed25519").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
     path = tmp_path / "fleet.yaml"
     path.write_text(FLEET)
     return load_fleet(path)
