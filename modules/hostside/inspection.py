@@ -74,8 +74,8 @@ def inspection(image: str, budget_s: float, mounts: Sequence[str], gpus: str | N
     Raises `DockerError` where no container of it can be started.
     """
     container = f"tinderbox-attest-{os.getpid()}"
-    # Few CPU shares: a server may be running beside it.
-    words = ["run", "--detach", "--rm", "--name", container, "--network", "none", "--cpu-shares", "128"]
+    # Half the CPU shares of others: a server may be running beside it.
+    words = ["run", "--detach", "--rm", "--name", container, "--network", "none", "--cpu-shares", "512"]
     words += [word for mount in mounts for word in ("--volume", mount)]
     words += [] if gpus is None else ["--gpus", gpus]
     started = docker.capture(*words, "--entrypoint", "sleep", image, str(int(budget_s + _LINGER_S)))

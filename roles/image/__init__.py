@@ -1,4 +1,4 @@
-"""The container images of the engines: built on the host from a recipe, or pulled by digest."""
+"""The container images of the engines: built on the host from a recipe, or pulled by digest, and looked into."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pyinfra import host
 from pyinfra.api import deploy
 
 from modules.fleet import HostPlan
+from modules.images.attestation import Needs
+from modules.operations.attestation import image_attested
 from modules.operations.image import image_present
 
 
@@ -18,4 +20,10 @@ def image(plan: HostPlan) -> None:
             name=f"Image {(recipe.template or recipe.reference or '').removesuffix('.Dockerfile.j2')}",
             recipe=recipe,
             registry=plan.settings.network.registry,
+        )
+    for service in host.loop(list(plan.services)):
+        image_attested(
+            name=f"Image of {service.name} holds what {service.service.engine} needs",
+            recipe=service.recipe,
+            needs=Needs(native_fp4=service.engine.native_fp4, flags=service.flags),
         )
