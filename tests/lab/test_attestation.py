@@ -32,8 +32,12 @@ sudo tar -C / --one-file-system -c --exclude='./proc/*' --exclude='./sys/*' --ex
     --exclude=./var/lib/docker --exclude=./var/lib/tinderbox --exclude='./etc/apt/sources.list.d/*' . \
     | sudo docker import - lab-toolkit > /dev/null
 lib=/usr/lib/$(uname -m)-linux-gnu
-printf 'FROM %s AS base\\nFROM lab-toolkit\\nCOPY --from=base %s/libnuma.so.1* %s/\\nRUN ldconfig\\n' {python} $lib $lib \
-    | sudo env DOCKER_BUILDKIT=1 docker build -q -t {base} -
+sudo env DOCKER_BUILDKIT=1 docker build -q -t {base} - << END
+FROM {python} AS base
+FROM lab-toolkit
+COPY --from=base $lib/libnuma.so.1* $lib/
+RUN ldconfig
+END
 """
 
 
