@@ -28,6 +28,7 @@ from modules.reporting.report import (
     State,
 )
 from modules.reporting.wording import wording_of
+from modules.spec.baseline import Baseline
 from modules.spec.fleet import ResolvedHost
 from modules.spec.gate import Gate, Threshold
 
@@ -35,9 +36,21 @@ Records = Callable[[str, str], ServiceRecord]
 """Host and service → what is kept of it."""
 
 
-def fleet_report(fleet: Fleet, measured: Measured, records: Records, catalog: Catalog, generated: str) -> FleetReport:
-    """Everything that is known of the fleet's hosts, also of those where nothing was measured."""
-    hosts = tuple(_host(host, measured, records, catalog) for host in fleet.hosts.values())
+def fleet_report(
+    fleet: Fleet,
+    measured: Measured,
+    records: Records,
+    catalog: Catalog,
+    *,
+    generated: str,
+    baselines: Mapping[str, Baseline] | None = None,
+) -> FleetReport:
+    """Everything that is known of the fleet's hosts, also of those where nothing was measured.
+
+    `baselines`: the fleet's own, which come before the catalog's.
+    """
+    known = catalog.model_copy(update={"baselines": {**(baselines or {}), **catalog.baselines}})
+    hosts = tuple(_host(host, measured, records, known) for host in fleet.hosts.values())
     return FleetReport(fleet=fleet.name, generated=generated, hosts=hosts)
 
 
@@ -132,17 +145,14 @@ def _verdicts(gate: Gate, measured: MeasuredService, record: ServiceRecord) -> M
 
 
 def _published(plan: ServicePlan, catalog: Catalog) -> Mapping[str, Published]:
-    """What others measured with this engine and model; a baseline of the service's own gate comes first."""
-    own = [one for one in catalog.baselines.items() if one[1].gate == plan.service.gate and one[1].gate is not None]
-    same = [
-        one
-        for one in catalog.baselines.items()
-        if (one[1].engine, one[1].model) == (plan.service.engine, plan.service.model)
-    ]
+    """What others measured with this engine and model; of several the one that comes first."""
+    names = {plan.model.served_as, plan.service.model if isinstance(plan.service.model, str) else ""}
     found: dict[str, Published] = {}
-    for name, baseline in [*own, *same]:
+    for name, baseline in catalog.baselines.items():
+        if baseline.engine != plan.service.engine or baseline.model not in names:
+            continue
         for metric, figure in baseline.figures.items():
-            # "pp2048 c1 (run with tg32)": the same figure once for each generated size; the last one is as good.
+            # "pp2048 c1 (run with tg32)": the same figure once for each generated size; any will do.
             published = Published(value=figure.value, std=figure.std, name=name, source=baseline.source)
             found.setdefault(metric.split(" (")[0], published)
     return found

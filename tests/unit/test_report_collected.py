@@ -25,6 +25,7 @@ from modules.reporting.record import (
     with_point,
 )
 from modules.reporting.report import FleetReport, GateReport, MemoryPart, MemoryReport
+from modules.spec.baseline import Figure as Published
 
 CATALOG = load_catalog()
 DECODE, PREFILL = "tg128@pp2048 c1", "pp2048 c1"
@@ -75,7 +76,11 @@ def judgement(verdict: Verdict, reason: str = "") -> Judgement:
 def reported(fleet: Fleet, root: Path, *services: MeasuredService) -> FleetReport:
     kept = Measured(services={f"{one.host}/{one.service}": one for one in services})
     return fleet_report(
-        fleet, kept, lambda host, service: load_record(fleet.name, host, service, root), CATALOG, "2026-11-30T05:10:00Z"
+        fleet,
+        kept,
+        lambda host, service: load_record(fleet.name, host, service, root),
+        CATALOG,
+        generated="2026-11-30T05:10:00Z",
     )
 
 
@@ -110,6 +115,25 @@ def test_a_gate_stands_beside_bounds_baseline_and_last_good(fleet: Fleet, tmp_pa
     assert decode.last_good is not None
     assert decode.last_good.mean == 58.0
     assert len(host.services[0].history) == 2
+
+
+def test_a_fleets_own_baseline_comes_before_the_catalogs(fleet: Fleet, tmp_path: Path) -> None:
+    own = CATALOG.baselines["vllm-mxfp4-single-stream"].model_copy(
+        update={"figures": {DECODE: Published(value=61.0, unit="tok/s")}, "gate": None}
+    )
+    report = fleet_report(
+        fleet,
+        Measured(services={"spark-1/gpt-oss": measured()}),
+        lambda _host, _service: ServiceRecord(),
+        CATALOG,
+        generated="2026-11-30T05:10:00Z",
+        baselines={"fast": own},
+    )
+    decode, prefill = gate_of(report).metrics
+    assert decode.baseline is not None
+    assert (decode.baseline.name, decode.baseline.value) == ("fast", 61.0)
+    assert prefill.baseline is not None
+    assert prefill.baseline.name == "vllm-mxfp4-single-stream"
 
 
 def test_what_failed_before_is_no_last_good(fleet: Fleet, tmp_path: Path) -> None:

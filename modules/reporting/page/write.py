@@ -10,6 +10,7 @@ from pathlib import Path
 
 from modules.catalog import load_catalog
 from modules.fleet import FleetError, load_fleet
+from modules.reporting.baselines import BaselineError, fleet_baselines
 from modules.reporting.fleet_report import fleet_report
 from modules.reporting.junit import junit_xml
 from modules.reporting.measured import ROOT, load_measured
@@ -20,7 +21,7 @@ from modules.reporting.report import FleetReport
 
 
 def collected(root: Path = ROOT) -> FleetReport:
-    """The report of the process's fleet, as the controller knows it now. Raises `FleetError`."""
+    """The report of the process's fleet, as the controller knows it now. Raises `FleetError`, `BaselineError`."""
     fleet = load_fleet()
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return fleet_report(
@@ -28,7 +29,8 @@ def collected(root: Path = ROOT) -> FleetReport:
         load_measured(fleet.name, root),
         lambda host, service: load_record(fleet.name, host, service, root),
         load_catalog(),
-        now,
+        generated=now,
+        baselines=fleet_baselines(fleet.path),
     )
 
 
@@ -56,7 +58,7 @@ def main(arguments: list[str]) -> int:
     folder: Path | None = parser.parse_args(arguments).folder
     try:
         report = collected()
-    except FleetError as error:
+    except (FleetError, BaselineError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     try:

@@ -1,0 +1,17 @@
+"""The command line of a workload, without the addresses, paths and keys of the host that runs it."""
+
+from __future__ import annotations
+
+import shlex
+
+from modules.spec.gate import BenchyWorkload
+
+
+def workload_command(workload: BenchyWorkload, repository: str, served_as: str) -> str:
+    """What one would type to measure the same; `--base-url` and what is the host's own are left out."""
+    words = ["llama-benchy", "--model", repository, "--served-model-name", served_as]
+    for flag in ("pp", "tg", "depth", "concurrency"):
+        words += [f"--{flag}", *map(str, getattr(workload, flag))]
+    words += ["--runs", str(workload.runs), "--exact-tg", "--no-cache", "--latency-mode", "generation"]
+    words += [] if workload.coherence else ["--skip-coherence"]
+    return shlex.join(words)
