@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyinfra import logger
 from pyinfra.api import Host, State, StringCommand
@@ -35,9 +35,13 @@ Handler = Callable[[int, FrameType | None], object] | int | None
 
 
 class _Operator:
-    """Whether the operator has asked to leave; how many hosts are followed, and what Ctrl-C did before that."""
+    """Whether the operator has asked to leave; how many hosts are followed, and what Ctrl-C did before that.
+
+    `farewells`: what to tell of each host's job to an operator who leaves.
+    """
 
     leaves = False
+    farewells: ClassVar[dict[str, list[str]]] = {}
     followers = 0
     before: Handler = None
 
@@ -57,6 +61,7 @@ def follow(state: State, host: Host, job: Job, start: StringCommand) -> bool:
         return False
     finally:
         _board.done(host.name)
+        _Operator.farewells.pop(host.name, None)
 
 
 def _until_ended(host: Host, job: Job, start: StringCommand) -> bool:
@@ -69,6 +74,7 @@ def _until_ended(host: Host, job: Job, start: StringCommand) -> bool:
         if status is None:
             return False
         command = look
+        _Operator.farewells[host.name] = leaving(host.name, job, status)
         if status.state in {"succeeded", "failed"}:
             if status.state == "failed":
                 _tell(host, failure(job.title, status))
@@ -85,7 +91,6 @@ def _until_ended(host: Host, job: Job, start: StringCommand) -> bool:
             _tell(host, [f"{job.title}: the job was lost {starts} times; look at: journalctl -u {job.unit}"])
             return False
         if not _pause(next(waits, _WAIT_S)):
-            _tell(host, leaving(host.name, job, status), logger.warning)
             return False
 
 
@@ -178,4 +183,8 @@ def _on_interrupt(handler: Handler) -> Handler:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     _Operator.leaves = True
+    # Here and now: pyinfra may be gone before the followers wake up.
+    for name, lines in _Operator.farewells.items():
+        _board.done(name)
+        _tell(_hosts[name], lines, logger.warning)
     sys.exit(130)
