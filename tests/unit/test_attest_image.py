@@ -6,15 +6,21 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import attest_image
-import gpu_libraries
 import pytest
-from progress import Progress
 
 from modules.facts.attestation import attestation_file
 from modules.spec.attestation import Attestation
+
+# As the program imports them on a host, so that what is patched here is what it uses.
+if TYPE_CHECKING:
+    from modules.hostside import attest_image, gpu_libraries
+    from modules.hostside.progress import Progress
+else:
+    import attest_image
+    import gpu_libraries
+    from progress import Progress
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 # A container is a folder here; `docker exec` runs what it is told without one.
@@ -215,7 +221,14 @@ def test_the_answer_is_kept_where_the_fact_looks_for_it(
     image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reference = "nvcr.io/nvidia/vllm@sha256:12"
-    asked = {"architecture": None, "libraries": [], "fp4_libraries": [], "modules": [], "help": [], "choices": {}}
+    asked: dict[str, Any] = {
+        "architecture": None,
+        "libraries": [],
+        "fp4_libraries": [],
+        "modules": [],
+        "help": [],
+        "choices": {},
+    }
     monkeypatch.setattr(
         "sys.argv", ["attest_image.py", reference, "--ask", json.dumps(asked), "--kept-in", str(tmp_path / "kept")]
     )
