@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from modules.catalog import load_catalog
 from modules.facts.parse.llama_benchy import Metric
 from modules.gating import Verdict
 from modules.gating.decision import Decision, decide, risks_of
@@ -18,6 +19,7 @@ from modules.gating.student import tail
 from modules.spec.gate import BenchyWorkload, Gate, Threshold, Worse
 from tests.unit.gate_simulation import measured
 
+CATALOG = load_catalog()
 DECODE, TIME = "tg128@pp2048 c1", "ttfr@pp2048 c1"
 
 
@@ -206,3 +208,20 @@ def test_a_repetition_that_lacks_a_figure_takes_it_from_all() -> None:
     whole, broken = Measurement({DECODE: measured([58.0, 60.0])}, {}), Measurement({}, {DECODE: "a request failed"})
     assert pooled([whole, broken]) == Measurement({}, {DECODE: "a request failed"})
     assert DECODE in pooled([whole, Measurement({}, {})]).missing
+
+
+def as_published(factor: float) -> Measurement:
+    """Five runs of each figure of baseline A, with its own spread, times a factor."""
+    figures = CATALOG.baselines["vllm-mxfp4-single-stream"].figures
+    shape = (-1.4, -0.6, 0.2, 0.6, 1.2)
+    metrics = {
+        name.split(" (")[0]: measured([factor * (figure.value + step * (figure.std or 0.0)) for step in shape])
+        for name, figure in figures.items()
+    }
+    return Measurement(metrics, {})
+
+
+@pytest.mark.parametrize(("factor", "wanted"), [(1.0, Verdict.PASS), (0.9, Verdict.WARN), (0.55, Verdict.FAIL)])
+def test_the_published_baseline_against_its_own_gate(factor: float, wanted: Verdict) -> None:
+    found = decide(CATALOG.gates["vllm-mxfp4-prompt-sizes"], as_published(factor))
+    assert (found.judgement.verdict, found.more_runs) == (wanted, 0)
