@@ -6,9 +6,11 @@ Each refusal by itself is a unit test; here the commands are run, which is why t
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -151,3 +153,31 @@ def test_a_deploy_that_is_not_there_is_named(tmp_path: Path) -> None:
     done = run(wrapper("deploys/sparks.py"), write(tmp_path, f"fleet: office\n{HOSTS}\n"))
     assert done.returncode != 0
     assert "no such deploy file: deploys/sparks.py; see deploys/" in done.stderr
+
+
+@pytest.fixture
+def silent_host(tmp_path: Path) -> Iterator[Path]:
+    """A fleet whose host takes the connection and then says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        yield write(tmp_path, f"fleet: office\nhosts: {{spark-1: {{address: 127.0.0.1, ssh: {{port: {port}}}}}}}\n")
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_interrupted_ends_with_130_and_takes_pyinfra_along(asked: int, silent_host: Path) -> None:
+    environment = {**os.environ, "TINDERBOX_FLEET": str(silent_host)}
+    with subprocess.Popen(
+        wrapper(), cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stderr is not None
+        said = ""
+        while "Connecting to hosts" not in said:
+            line = child.stderr.readline()
+            assert line, said
+            said += line
+        child.send_signal(asked)
+        # Ends when pyinfra has, which holds the other end too.
+        said += child.stderr.read()
+        assert child.wait(60) == 130, said
+    assert "interrupted; jobs that run on hosts go on" in said
+    assert "Traceback" not in said
