@@ -20,13 +20,13 @@ DECODE = "tg128@pp2048 c1"
 
 @dataclass(frozen=True)
 class Noise:
-    """`runs`: coefficient of variation from run to run. `sessions`: from one start of the server to the next.
+    """`runs`: coefficient of variation from run to run. `starts`: from one start of the server to the next.
 
     `stalls`: how many runs of a hundred are a third slower, for a reason that is not the server's.
     """
 
     runs: float
-    sessions: float = 0.0
+    starts: float = 0.0
     stalls: float = 0.0
 
 
@@ -58,13 +58,13 @@ def scenario(kind: str, noise: Noise, fail: float, *, runs: int = 5, most_runs: 
 
 SLOWER = (0.0, 0.05, 0.1, 0.3)
 SCENARIOS = (
-    scenario("decode", Noise(runs=0.002, sessions=0.002), 0.025),
-    scenario("decode", Noise(runs=0.005, sessions=0.005), 0.025),
-    scenario("decode", Noise(runs=0.01, sessions=0.005), 0.025),
-    scenario("decode, 1 run of 100 stalls", Noise(runs=0.005, sessions=0.003, stalls=1), 0.025),
-    scenario("prefill", Noise(runs=0.02, sessions=0.005), 0.15),
-    scenario("prefill", Noise(runs=0.05, sessions=0.01), 0.15),
-    scenario("prefill", Noise(runs=0.07, sessions=0.01), 0.15),
+    scenario("decode", Noise(runs=0.002, starts=0.002), 0.025),
+    scenario("decode", Noise(runs=0.005, starts=0.005), 0.025),
+    scenario("decode", Noise(runs=0.01, starts=0.005), 0.025),
+    scenario("decode, 1 run of 100 stalls", Noise(runs=0.005, starts=0.003, stalls=1), 0.025),
+    scenario("prefill", Noise(runs=0.02, starts=0.005), 0.15),
+    scenario("prefill", Noise(runs=0.05, starts=0.01), 0.15),
+    scenario("prefill", Noise(runs=0.07, starts=0.01), 0.15),
     scenario("decode on the lab's CPU", Noise(runs=0.05), 0.025, runs=10, most_runs=80),
 )
 TRIALS = 100
@@ -92,7 +92,7 @@ class Server:
 
     def __init__(self, speed: float, noise: Noise, chance: random.Random) -> None:
         self._noise, self._chance = noise, chance
-        self._speed = speed * chance.gauss(1, noise.sessions)
+        self._speed = speed * chance.gauss(1, noise.starts)
 
     def run(self) -> float:
         stalled = 1.5 if self._chance.random() < self._noise.stalls / 100 else 1.0
@@ -137,7 +137,7 @@ def tallies(scenario: Scenario) -> list[Tally]:
 
 def row(scenario: Scenario, found: list[Tally]) -> str:
     """The scenario's row in docs/gates.md."""
-    noise = f"{scenario.noise.runs * 100:g} % / {scenario.noise.sessions * 100:g} %"
+    noise = f"{scenario.noise.runs * 100:g} % / {scenario.noise.starts * 100:g} %"
     cells = [scenario.kind, noise, f"{scenario.fail}", f"{scenario.gate.workload.runs} to {scenario.gate.run_bound}"]
     return "| " + " | ".join([*cells, *(tally.text() for tally in found)]) + " |"
 

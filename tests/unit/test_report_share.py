@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,12 +27,12 @@ from modules.reporting.share import (
     share_of,
     write_block,
 )
+from modules.reporting.share.__main__ import main
 from modules.reporting.share.private import is_private, is_private_image
 from modules.spec.lock import Lock
 from tests.unit.gate_simulation import measured as runs
 
 CATALOG = load_catalog()
-ROOT = Path(__file__).resolve().parents[2]
 DECODE, PREFILL, FIRST = "tg128@pp2048 c1", "pp2048 c1", "ttfr@pp2048 c1"
 PRIVATE = (
     "basement-spark",
@@ -375,16 +373,24 @@ def test_private_registries(reference: str, private: bool) -> None:
     assert is_private_image(reference) is private
 
 
-def test_the_command_makes_a_fleet_file_and_a_baseline(fleet: Fleet, tmp_path: Path) -> None:
+def test_the_command_makes_a_fleet_file_and_a_baseline(
+    fleet: Fleet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     block, base = tmp_path / "post.txt", tmp_path / "attic.yaml"
     block.write_text(write_block(shared(fleet)), encoding="utf-8")
     base.write_text(OTHER_FILE, encoding="utf-8")
-    words = [sys.executable, "-m", "modules.reporting.share", "read", str(block), "--name", "fast", "--onto", str(base)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "2 host(s)" in done.stdout
+    words = ["read", str(block), "--name", "fast", "--onto", str(base)]
+    assert main(words) == 0
+    assert "2 host(s)" in capsys.readouterr().out
     assert load_fleet(tmp_path / "fast.yaml").name == "fast"
     assert list(fleet_baselines(tmp_path / "fast.yaml")) == ["fast"]
-    again = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert again.returncode == 1
-    assert "there already" in again.stderr
+    assert main(words) == 1
+    assert "there already" in capsys.readouterr().err
+
+
+def test_nothing_stays_of_a_fleet_file_that_is_none(fleet: Fleet, tmp_path: Path) -> None:
+    block, base = tmp_path / "post.txt", tmp_path / "attic.yaml"
+    block.write_text(write_block(shared(fleet)), encoding="utf-8")
+    base.write_text(OTHER_FILE.replace("workers: 4", "workers: 0"), encoding="utf-8")
+    assert main(["read", str(block), "--name", "fast", "--onto", str(base)]) == 1
+    assert not list(tmp_path.glob("fast.*"))

@@ -74,7 +74,7 @@ def _checked(fleet: Path, written: dict[Path, str]) -> int:
         raise
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """0 when it is done."""
     parser = argparse.ArgumentParser(
         prog="python -m modules.reporting.share",
@@ -88,7 +88,7 @@ def main() -> int:
     read.add_argument("block", type=Path, help="file with the block in it, or - for standard input")
     read.add_argument("--name", required=True, help="of the new fleet, its service and the baseline")
     read.add_argument("--onto", type=Path, help="fleet file whose hosts are to run it; without it the usual one")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     try:
         return (
             _write(options.service) if options.command == "write" else _read(options.block, options.name, options.onto)
@@ -99,4 +99,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
