@@ -166,6 +166,9 @@ class Lab:
         fresh.rename(path)
 
 
+# For programs that a test interrupts: what a shell runs in the background, and all that this starts, ignores Ctrl-C.
+HEEDING_CTRL_C = ("env", "--default-signal=INT")
+
 _EVIDENCE = {
     "journal": f"sudo journalctl --no-pager -n {_JOURNAL_LINES}",
     "units": "systemctl list-units --all --no-pager 'tinderbox-*'; systemctl --failed --no-pager",

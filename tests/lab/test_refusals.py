@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from modules.lab.layout import ROOT
-from tests.lab.lab_driver import Lab, Run
+from tests.lab.lab_driver import HEEDING_CTRL_C, Lab, Run
 
 pytestmark = pytest.mark.lab
 HOST, OTHER = "spark-2", "spark-1"
@@ -208,10 +208,9 @@ def guest(lab: Lab) -> Iterator[str]:
 
 def test_sudo_that_asks_for_a_password(lab: Lab, guest: str) -> None:
     fleet = host_only(lab, "sudo", lambda content: content["ssh"].update(user=guest))
-    for deploy in ("preflight", "site"):
-        run_both(lab, deploy, fleet).say(
-            "sudo: user guest can not use sudo without a password", "sudo tee /etc/sudoers.d/guest"
-        )
+    run_both(lab, "site", fleet).say(
+        "sudo: user guest can not use sudo without a password", "sudo tee /etc/sudoers.d/guest"
+    )
 
 
 @pytest.fixture
@@ -224,7 +223,6 @@ def no_docker(lab: Lab) -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_docker")
 def test_a_docker_daemon_that_does_not_run(lab: Lab) -> None:
-    # A service that no host has: it is in no ledger, and its recipe is built nowhere.
     fleet = host_only(lab, "docker", lambda content: None)
     engine = lab.pyinfra("-y", "deploys/engine.py", fleet=fleet)
     image = lab.converge("deploys/image.py", fleet=fleet)
@@ -358,13 +356,15 @@ def test_the_token_is_shown_nowhere(lab: Lab, hub_refusals: dict[str, Both]) -> 
 @pytest.mark.usefixtures("equipped")
 def test_ctrl_c_leaves_the_job_to_itself_and_the_next_run_picks_it_up(lab: Lab) -> None:
     fleet = host_only(lab, "left", lambda content: content["defaults"].update(weights={"home": f"{HOMES}/left"}))
-    argv = [sys.executable, "-m", "modules.converge", "deploys/weights.py"]
+    argv = [*HEEDING_CTRL_C, sys.executable, "-m", "modules.converge", "deploys/weights.py"]
     environment = {**os.environ, **lab.environment(fleet)}
+    slow = lab.faults({"host": "hub.lab", "path": "safetensors", "delay_s": 10})
     with (
-        lab.faults({"host": "hub.lab", "path": "safetensors", "delay_s": 10}),
-        subprocess.Popen(argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        as child,
-    ):  # fmt: skip
+        slow,
+        subprocess.Popen(
+            argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as child,
+    ):
         assert child.stderr is not None
         said = ""
         while "fetching" not in said:

@@ -18,6 +18,7 @@ from textwrap import dedent
 import pytest
 
 from modules.lab.layout import ROOT
+from tests.lab.lab_driver import HEEDING_CTRL_C
 
 SECRET = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
 # Nothing answers there: a run that tried to connect would take long and say so.
@@ -166,8 +167,9 @@ def silent_host(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_ends_with_130_and_takes_pyinfra_along(asked: int, silent_host: Path) -> None:
     environment = {**os.environ, "TINDERBOX_FLEET": str(silent_host)}
+    argv = [*HEEDING_CTRL_C, *wrapper()]
     with subprocess.Popen(
-        wrapper(), cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as child:
         assert child.stderr is not None
         said = ""
