@@ -193,7 +193,7 @@ def keep(directory: Path, answer: dict[str, object]) -> None:
     """Keep an answer, for next time. Not for one with missing features: no g++, no memory are causes that pass."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{answer['architecture']}.json"
-    fresh = path.with_suffix(".new")
+    fresh = path.with_suffix(f".{os.getpid()}.new")
     fresh.write_text(json.dumps(answer, indent=1) + "\n")
     fresh.replace(path)
 

@@ -154,7 +154,7 @@ def main(arguments: list[str]) -> int:
         )
         return 1
     wish.to.parent.mkdir(parents=True, exist_ok=True)
-    fresh = wish.to.with_name(f".{wish.to.name}.new")
+    fresh = wish.to.with_name(f".{wish.to.name}.{os.getpid()}.new")
     fresh.write_bytes(key)
     os.chmod(fresh, 0o644)  # noqa: PTH101 -- apt reads it as user _apt
     fresh.replace(wish.to)

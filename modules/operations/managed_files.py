@@ -15,13 +15,17 @@ from modules.facts.files import FileState
 
 UNDO = "/var/lib/tinderbox/undo/files"
 
+# Two runs may settle one file at once: each writes to a name of its own, and whose copy of the former file comes second
+# may hold what the other has placed already, so it is never put over the first.
 _KEEP_FORMER = (
     'keep="$1$2"; if ! test -e "$keep" && ! test -e "$keep.absent"; then mkdir -p "$(dirname "$keep")";'
-    ' if test -e "$2"; then cp -p "$2" "$keep.new" && mv "$keep.new" "$keep"; else : > "$keep.absent"; fi; fi'
+    ' if test -e "$2"; then cp -p "$2" "$keep.new.$$"; mv -n "$keep.new.$$" "$keep"; rm -f "$keep.new.$$";'
+    ' else : > "$keep.absent"; fi; fi'
 )
 _PLACE = (
-    f'set -e; {_KEEP_FORMER}; mkdir -p "$(dirname "$2")"; fresh="$2.tinderbox-new"; rm -f "$fresh";'
-    ' (umask 077; cat > "$fresh"); chown root:root "$fresh"; chmod "$3" "$fresh"; mv -f "$fresh" "$2"'
+    f'set -e; {_KEEP_FORMER}; mkdir -p "$(dirname "$2")"; fresh="$(mktemp "$2.tinderbox-XXXXXXXX")";'
+    " trap 'rm -f \"$fresh\"' EXIT; trap 'exit 1' HUP INT TERM;"
+    ' cat > "$fresh"; chown root:root "$fresh"; chmod "$3" "$fresh"; mv -f "$fresh" "$2"'
 )
 _TAKE_AWAY = f'set -e; {_KEEP_FORMER}; rm -f "$2"'
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,19 @@ def test_a_placed_file_is_as_it_should_be_and_leaves_nothing_beside_it(root: Pat
     assert path.read_text() == "a = 'b' $HOME `x`\n\n"
     assert [found.name for found in path.parent.iterdir()] == ["it's.conf"]
     assert unsettled([file], as_roots(states([path]))) == []
+
+
+def test_many_runs_that_settle_one_file_at_once_do_not_disturb_each_other(root: Path) -> None:
+    path = root / "etc" / "token"
+    path.parent.mkdir()
+    path.write_text("theirs\n")
+    texts = [f"{number}\n" * 2000 for number in range(24)]
+    with ThreadPoolExecutor(12) as runs:
+        list(runs.map(lambda text: run([ManagedFile(str(path), text, mode="600")]), texts))
+    assert path.read_text() in texts
+    assert [found.name for found in path.parent.iterdir()] == ["token"]
+    kept = root / "undo" / root.relative_to("/") / "etc"
+    assert [(found.name, found.read_text()) for found in kept.iterdir()] == [("token", "theirs\n")]
 
 
 def test_content_is_in_no_argument(root: Path) -> None:
