@@ -1,6 +1,7 @@
 """The suite that users run against their own hosts: `pytest tests/verify` (fleet file: $TINDERBOX_FLEET).
 
-It asks the hosts themselves over SSH and changes nothing. Every check says which host, what is wrong and what to do.
+It asks the hosts themselves over SSH. All that it changes is a note of weights found wrong, so that the next run
+repairs them. Every check says which host, what is wrong and what to do.
 """
 
 from __future__ import annotations
