@@ -15,8 +15,14 @@ _FUNCTION = re.compile(r"\s*Function : (\S+)")
 # A block-scaled multiplication (.SF) with FP4 numbers (E2M1) on at least one side. OMMA has them on both; QMMA can mix
 # them with FP8, as kernels for MXFP4 weights and FP8 activations do.
 _FP4 = re.compile(r"\b[OQ]MMA\.SF(?:\.\w+)*\.E2M1(?:\.\w+)*")
+# Symbols of kernels whose name tells of FP4: `float_e2m1_t`, `mxf4`, `BlockScaled`.
+_KERNEL = re.compile(r".*\bSTO_ENTRY\s+(\S+)")
+_TELLING = r"[Ee]2[Mm]1|[Ff][Pp]4|[Xx][Ff]4|[Bb]lock_?[Ss]cale"
+_TELLING_NAME = re.compile(_TELLING)
 # What of a dump this module understands, for a grep in front of it: most of a dump is of no interest.
-WANTED_LINES = r"^Fatbin |^arch = |^[[:space:]]*Function : |[OQ]MMA[.]SF[.].*E2M1|^cuobjdump "
+WANTED_LINES = (
+    r"^Fatbin |^arch = |^[[:space:]]*Function : |[OQ]MMA[.]SF[.].*E2M1|^cuobjdump |STO_ENTRY .*(" + _TELLING + ")"
+)
 
 
 @dataclass(frozen=True)
@@ -30,11 +36,15 @@ class Fp4Instruction:
 
 @dataclass
 class DeviceCode:
-    """Target → number of pieces, for machine code and for PTX. `fp4`: the first FP4 multiplication of each target."""
+    """Target → number of pieces, for machine code and for PTX. `fp4`: the first FP4 multiplication of each target.
+
+    `telling`: target → kernels whose names tell of FP4; to be looked at first, and no proof of anything.
+    """
 
     machine: dict[str, int] = field(default_factory=dict)
     ptx: dict[str, int] = field(default_factory=dict)
     fp4: dict[str, Fp4Instruction] = field(default_factory=dict)
+    telling: dict[str, list[str]] = field(default_factory=dict)
     _kind: str | None = None
     _target: str | None = None
     _function: str | None = None
@@ -49,6 +59,9 @@ class DeviceCode:
             self._function = found[1]
         elif self._kind == "elf" and self._target is not None and (found := _FP4.search(line)):
             self.fp4.setdefault(self._target, Fp4Instruction(found[0], self._target, self._function))
+        elif self._kind == "elf" and self._target is not None and (found := _KERNEL.fullmatch(line)):
+            if _TELLING_NAME.search(found[1]):
+                self.telling.setdefault(self._target, []).append(found[1])
         else:
             return False
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,11 @@ LENT_TOOLKIT = "/run/tinderbox-cuda"
 _FOLDERS = ("/usr/local/cuda/bin", "/usr/bin", "/usr/local/bin", LENT_TOOLKIT)
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 _SHORT_S = 60
+# Code for a family runs on all of it, so on a GB10, as it is.
+_FAMILY = ("sm_121f", "sm_120f")
+# How many kernels are looked at first. Names of CUTLASS's have up to 4 KiB each, and 128 KiB are an argument's end.
+_TOLD = 16
+_MULTIPLIES = re.compile(r"gemm|mma", re.IGNORECASE)
 _SAID = "tinderbox-says "
 
 _FIND_TOOL = """
@@ -44,10 +49,10 @@ for library; do
   echo "{_SAID}$?"
 done | grep --line-buffered -E '{_SAID}|^ELF file|{WANTED_LINES}'
 """
-# $2: of which architecture, without its suffix: cuobjdump takes that for all of its kin. $3: the library.
+# $2: the library; the rest: what of it. An architecture without its suffix stands for all of its kin.
 _SEARCH_FP4 = f"""
-PATH="$1:$PATH"
-{{ cuobjdump --dump-sass -arch "$2" "$3" 2>&1; echo "{_SAID}$?"; }} | grep --line-buffered -E '{_SAID}|{WANTED_LINES}'
+PATH="$1:$PATH"; library="$2"; shift 2
+{{ cuobjdump --dump-sass "$@" "$library" 2>&1; echo "{_SAID}$?"; }} | grep --line-buffered -E '{_SAID}|{WANTED_LINES}'
 """
 
 
@@ -60,6 +65,8 @@ class GpuLibraries:
         self._folder = ""
         self._libraries: list[dict[str, Any]] = []
         self._searched: list[dict[str, Any]] = []
+        # Path → target → kernels whose names tell of FP4.
+        self._telling: dict[str, dict[str, list[str]]] = {}
 
     def find(self, searched: Sequence[str], only_read: Sequence[str]) -> dict[str, Any]:
         """By patterns of paths: those that are searched for FP4, and those whose targets alone are read."""
@@ -114,6 +121,7 @@ class GpuLibraries:
                 done, code, ended = done + 1, DeviceCode(), False
                 # Filled while it is read: what was seen until a limit holds.
                 self._libraries[done] |= {"machine": code.machine, "ptx": code.ptx}
+                self._telling[self._libraries[done]["path"]] = code.telling
                 name = Path(self._libraries[done]["path"]).name
                 self._progress.report(f"reading {name}", done, len(self._libraries), "libraries")
             elif line.startswith(_SAID):
@@ -124,35 +132,68 @@ class GpuLibraries:
             library["trouble"] = f"not read to its end within {seconds:.0f} s"
 
     def search_fp4(self, architecture: str) -> None:
-        """Look for FP4 in the machine code; in each library up to the first that is for the architecture."""
+        """Look for FP4 in the machine code; in each library up to the first that is for the architecture or its family.
+
+        First in kernels whose names tell of it: a library can hold thousands, and disassembling each takes a program.
+        """
         target = f"sm_{architecture.replace('.', '')}"
         for done, library in enumerate(self._searched):
             name = Path(library["path"]).name
             self._progress.report(f"looking for FP4 in {name}", done, len(self._searched), "libraries")
-            self._search(library, target)
+            self._search(library, {target, *_FAMILY}, [target, *_FAMILY])
 
-    def _search(self, library: dict[str, Any], target: str) -> None:
-        seconds = self._within.left
-        words = ("sh", "-c", _SEARCH_FP4, "sh", self._folder, target.rstrip("af"), library["path"])
-        code, ended = DeviceCode(), False
-        with closing(self._within.lines(*words, seconds=seconds, may_fail=True)) as lines:
+    def _search(self, library: dict[str, Any], enough: set[str], targets: Sequence[str]) -> None:
+        code = DeviceCode()
+        library |= {"searched": True, "fp4": {}}
+        for words in _parts(self._telling.get(library["path"], {}), library.get("machine", {}), targets):
+            seconds = self._within.left
+            ended = self._search_part(library, words, code, enough)
+            library["fp4"] = {of.target: {"opcode": of.opcode, "function": of.function} for of in code.fp4.values()}
+            if enough & code.fp4.keys():
+                return
+            if not ended:
+                library["trouble"] = f"its machine code was not searched to its end within {seconds:.0f} s"
+                return
+
+    def _search_part(self, library: dict[str, Any], part: Sequence[str], code: DeviceCode, enough: set[str]) -> bool:
+        """Whether it was searched to its end, or for long enough."""
+        words = ("sh", "-c", _SEARCH_FP4, "sh", self._folder, library["path"], *part)
+        with closing(self._within.lines(*words, seconds=self._within.left, may_fail=True)) as lines:
+            ended = False
             for line in lines:
                 ended = line.startswith(_SAID)
                 if not ended:
                     _note(library, code, line)
-                if target in code.fp4:
-                    ended = True
-                    break
-        found = {of.target: {"opcode": of.opcode, "function": of.function} for of in code.fp4.values()}
-        library |= {"searched": True, "fp4": found}
-        if not ended:
-            library["trouble"] = f"its machine code was not searched to its end within {seconds:.0f} s"
+                if enough & code.fp4.keys():
+                    return True
+        return ended
+
+
+def _parts(
+    telling: Mapping[str, Sequence[str]], machine: Mapping[str, int], targets: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
+    """What to disassemble, in this order, as cuobjdump takes it."""
+    for target in targets:
+        if names := telling.get(target):
+            yield ("-arch", _plain(target), "--function", ",".join(sorted(set(names), key=_order)[:_TOLD]))
+    for plain in dict.fromkeys(map(_plain, targets)):
+        if any(_plain(found) == plain for found in machine):
+            yield ("-arch", plain)
+
+
+def _order(name: str) -> tuple[bool, int]:
+    """Kernels that multiply before those that only convert, short names before those that fill a command line."""
+    return _MULTIPLIES.search(name) is None, len(name)
+
+
+def _plain(target: str) -> str:
+    return target.rstrip("af")
 
 
 def _note(library: dict[str, Any], code: DeviceCode, line: str) -> None:
     if line.startswith("ELF file"):
         library["listed"] = sorted({*library.get("listed", ()), line.rsplit(".", 2)[-2]})
-    elif line.startswith("cuobjdump ") and "does not contain device code" not in line:
+    elif line.startswith(("cuobjdump fatal", "cuobjdump error")):
         library["trouble"] = line.strip()
     else:
         code.hear(line)

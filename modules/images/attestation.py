@@ -13,6 +13,7 @@ from modules.spec.image import Recipe
 _TARGET = re.compile(r"sm_(\d+)([af]?)")
 # GB10 is 12.1. Code without a suffix runs on later ones of its generation, code with f on those of its family.
 _NEWEST, _GENERATION = 121, 120
+_FAMILY = ("sm_121f", "sm_120f")
 _SHOWN = 3
 
 
@@ -101,7 +102,7 @@ def _fp4(seen: Attestation, recipe: Recipe, needs: Needs) -> Iterator[str]:
         return
     target = target_of(recipe.architecture)
     searched = [library for library in seen.libraries if library.searched]
-    if any(target in library.fp4 for library in searched):
+    if any({target, *_FAMILY} & library.fp4.keys() for library in searched):
         return
     found = [f"no file fits {pattern}" for pattern in recipe.attest.fp4_libraries if pattern in seen.unmatched]
     found += [_without_fp4(library) for library in searched[:_SHOWN]]

@@ -40,6 +40,8 @@ elif words[0] == "exec":
 """
 CUOBJDUMP = """#!/bin/sh
 variant() {{ cat "$1"; }}
+echo "$@" >> {log}
+for last; do :; done
 case "$1" in
   --version) echo 'Cuda compilation tools, release 13.2, V13.2.51' ;;
   --list-elf) cat {samples}/cuobjdump-list-elf-$(variant "$2").txt 2>/dev/null ;;
@@ -47,13 +49,15 @@ case "$1" in
     case $(variant "$2") in
       none) echo "cuobjdump info    : File '$2' does not contain device code"; exit 255 ;;
       endless) cat {samples}/cuobjdump-dump-sass-121f.txt ;;
+      mixed) cat {samples}/cuobjdump-symbols-mixed.txt ;;
       cut) cat {samples}/cuobjdump-dump-sass-121.txt; sleep 1; kill -TERM 0 ;;  # as `timeout` ends its own group
       *) cat {samples}/cuobjdump-dump-sass-$(variant "$2").txt ;;
     esac ;;
   --dump-sass)
-    case $(variant "$4") in
+    case $(variant "$last") in
+      mixed) case "$*" in *--function*) cat {samples}/cuobjdump-dump-sass-121f.txt ;; esac ;;
       endless) cat {samples}/cuobjdump-dump-sass-121f.txt; while echo '  Function : next'; do sleep 0.1; done ;;
-      *) cat {samples}/cuobjdump-dump-sass-$(variant "$4").txt ;;
+      *) cat {samples}/cuobjdump-dump-sass-$(variant "$last").txt ;;
     esac ;;
 esac
 """
@@ -70,7 +74,7 @@ def program(path: Path, text: str) -> Path:
 def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The image's own files; a library's content says of what kind it is."""
     program(tmp_path / "bin/docker", DOCKER.format(python=sys.executable, log=str(tmp_path / "calls")))
-    program(tmp_path / "cuda/cuobjdump", CUOBJDUMP.format(samples=SAMPLES))
+    program(tmp_path / "cuda/cuobjdump", CUOBJDUMP.format(samples=SAMPLES, log=tmp_path / "dumps"))
     program(tmp_path / "cuda/nvdisasm", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(gpu_libraries, "_FOLDERS", (str(tmp_path / "nowhere"), str(tmp_path / "cuda")))
@@ -149,6 +153,25 @@ def test_fp4_for_another_architecture_does_not_end_the_search(image: Path) -> No
 
     assert set(found.fp4) == {"sm_121a"}
     assert all(words[0] != "restart" for words in calls(image))
+
+
+def test_kernels_whose_names_tell_of_fp4_are_looked_at_first(image: Path) -> None:
+    path = library(image, "a.so", "mixed")
+
+    (found,) = attest(image, fp4_libraries=[f"{image}/*.so"]).libraries
+
+    assert set(found.fp4) == {"sm_121f"}
+    dumps = [line for line in (image.parent / "dumps").read_text().splitlines() if line.startswith("--dump-sass")]
+    assert dumps == [f"--dump-sass -arch sm_121 --function tinderbox_fp4_probe {path}"]
+
+
+def test_only_code_for_a_gb10_is_disassembled(image: Path) -> None:
+    path = library(image, "a.so", "121")
+
+    attest(image, fp4_libraries=[f"{image}/*.so"])
+
+    dumps = [line for line in (image.parent / "dumps").read_text().splitlines() if line.startswith("--dump-sass")]
+    assert dumps == [f"--dump-sass -arch sm_121 {path}"]
 
 
 def test_what_was_cut_off_is_told_from_what_was_read(image: Path) -> None:

@@ -79,6 +79,16 @@ def test_fp4_for_another_architecture_is_named() -> None:
     assert refusals(attestation(libraries=(library("121a"),)), changed(RECIPE, architecture="12.1a"), FP4) == ()
 
 
+@pytest.mark.parametrize("wanted", ["12.1f", "12.1a"])
+@pytest.mark.parametrize("found", ["sm_120f", "sm_121f"])
+def test_fp4_for_the_family_serves_as_well(wanted: str, found: str) -> None:
+    of = library(
+        "121f", machine={found: 1}, fp4={found: Fp4Evidence(opcode="QMMA.SF.16832.F32.E4M3.E2M1.E8", function="f")}
+    )
+
+    assert refusals(attestation(libraries=(of,)), changed(RECIPE, architecture=wanted), FP4) == ()
+
+
 def test_one_library_with_fp4_is_enough() -> None:
     both = (library("121f", path="/a.so", fp4={}), library("121f", path="/b.so"))
 
