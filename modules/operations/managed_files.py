@@ -24,7 +24,7 @@ _KEEP_FORMER = (
 )
 _PLACE = (
     f'set -e; {_KEEP_FORMER}; mkdir -p "$(dirname "$2")"; fresh="$(mktemp "$2.tinderbox-XXXXXXXX")";'
-    " trap 'rm -f \"$fresh\"' EXIT; trap 'exit 1' HUP INT TERM;"
+    " trap 'rm -f \"$fresh\"' EXIT; trap 'exit 2' HUP INT TERM;"
     ' cat > "$fresh"; chown root:root "$fresh"; chmod "$3" "$fresh"; mv -f "$fresh" "$2"'
 )
 _TAKE_AWAY = f'set -e; {_KEEP_FORMER}; rm -f "$2"'
