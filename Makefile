@@ -56,7 +56,7 @@ bench: setup  ## measure against peers; ONLY=name runs one
 lab-up: setup  ## start simulated Sparks (LAB_HOSTS=4 for four)
 	@python -m modules.lab up --hosts $(LAB_HOSTS)
 
-lab-down: setup  ## stop the lab and remove all that it made
+lab-down: setup  ## stop the lab and remove it; the cached pieces stay
 	@python -m modules.lab down
 
 lab-clean: setup  ## as lab-down, and the cached pieces too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from modules.fleet import Fleet, FleetError, load_fleet
@@ -14,10 +15,14 @@ Groups = dict[str, list[str] | list[tuple[str, dict[str, Any]]]]
 def pyinfra_groups() -> Groups:
     """Give the groups of the process's fleet, or end the process with what is wrong with its file."""
     try:
-        return groups_of(load_fleet())
+        fleet = load_fleet()
     except FleetError as error:
         # Anything but SystemExit would come out of pyinfra as a traceback.
         sys.exit(f"{error}\n\n{len(error.problems)} problem(s) in the fleet file: no host was contacted.")
+    if any(host.ssh.known_hosts is None for host in fleet.hosts.values()):
+        # Where the keys of hosts that are met for the first time go; OpenSSH makes it, paramiko fails without it.
+        (Path.home() / ".ssh").mkdir(mode=0o700, parents=True, exist_ok=True)
+    return groups_of(fleet)
 
 
 def groups_of(fleet: Fleet) -> Groups:

@@ -13,9 +13,10 @@ from modules.converge.outcome import NoResultsError, Outcome, parse_outcome
 from modules.converge.process import Finished, run_pyinfra
 from modules.converge.summary import completed, summary
 from modules.fleet import FleetError, load_fleet
+from modules.fleet.problem import shown
 
 _DIFFERS = 2
-_REFUSED = 2
+_REFUSED = 1
 _INTERRUPTED = 130
 console = Console(stderr=True, highlight=False)
 
@@ -27,7 +28,7 @@ def main(
 ) -> None:
     """Run DEPLOY over the fleet that TINDERBOX_FLEET names (default: the lab).
 
-    Exit status: 0 all hosts are as they should be; 1 a host failed; 2 the fleet file or the limit was refused, or, in a
+    Exit status: 0 all hosts are as they should be; 1 a host failed, or the fleet file or the limit was refused; 2 in a
     dry run, a host differs; 130 interrupted.
     """
     given = limit or []
@@ -40,6 +41,8 @@ def main(
         raise _refused(problem)
     if not Path(deploy).is_file():
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
+    # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
+    _print(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
     raise typer.Exit(_report(run_pyinfra(deploy, limits=names_of(given), dry=dry), dry=dry))
 
 
@@ -65,9 +68,9 @@ def _report(finished: Finished, *, dry: bool) -> int:
         for line, style in summary(outcome, finished.errors, dry=dry):
             _print(line, style)
     if results is None:
-        _print(f"no host was brought to its end ({finished.seconds:.1f} s); the cause stands above", "red")
+        _print(f"no host finished ({finished.seconds:.1f} s); the cause stands above", "red")
         return finished.status or 1
-    _print(f"{finished.seconds:.1f} s", "dim")
+    _print(f"took {finished.seconds:.1f} s", "dim")
     if outcome.failed or finished.status != 0:
         return finished.status or 1
     return _DIFFERS if dry and outcome.changed else 0

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from datetime import datetime
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -71,30 +72,28 @@ def _when(utc: str) -> str:
 
 
 def table_of(fleet: Fleet, rows: list[Row]) -> Table:
-    """The table as people see it."""
-    table = Table(title=f"Fleet {fleet.name}: measured by llama-benchy on each host")
-    for column in ("host", "GPU", "engine", "model", "release"):
-        table.add_column(column, overflow="fold")
+    """The table as people see it; it is whole on a terminal of 80 columns."""
+    table = Table(
+        title=f"Fleet {fleet.name}: measured by llama-benchy on each host", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for column in ("host", "serves"):
+        table.add_column(column)
     for column in ("prompt tok/s", "decode tok/s"):
         table.add_column(column, justify="right", no_wrap=True)
-    for column in ("verdict", "measured"):
-        table.add_column(column, no_wrap=True)
+    table.add_column("verdict")
     for row in rows:
         prompt, decode = headline(row.workload)
-        engine, found = f"{row.plan.service.engine}\n{row.plan.service.profile}", row.measured
+        found, service = row.measured, row.plan.service
         if found is None:
-            table.add_row(row.host.name, "?", engine, row.plan.model.served_as, "?", "", "", "not measured", "never")
+            serves = f"{row.plan.model.served_as}\n{service.engine}, {service.profile}"
+            table.add_row(row.host.name, serves, "", "", "not measured")
             continue
         table.add_row(
-            row.host.name,
-            found.gpu or "none",
-            engine,
-            found.model,
-            found.release,
+            Text.assemble((row.host.name, "bold"), f"\n{found.gpu or 'no GPU'}"),
+            f"{found.model}\n{found.engine}, {found.profile}\nrelease {found.release}",
             _speed(found.metrics.get(prompt), prompt),
             _speed(found.metrics.get(decode), decode),
-            Text(found.verdict, _STYLES[found.verdict]),
-            _when(found.measured),
+            Text.assemble((found.verdict, _STYLES[found.verdict]), f"\n{_when(found.measured)}"),
         )
     return table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from pyinfra import host, logger
@@ -11,6 +12,7 @@ from modules.catalog import load_catalog
 from modules.diagnosis import bundle_of, diagnose, report
 from modules.facts.evidence import Evidence
 from modules.fleet import Fleet, FleetError, HostPlan, load_fleet
+from modules.release import layout
 
 
 @deploy("Diagnose")
@@ -34,8 +36,22 @@ def tell(name: str, service: str | None) -> None:
         return
     bundle = bundle_of(document, secrets_at_hand(load_fleet()))
     logger.info(title)
+    for line in unit_lines(document["unit"] or {}, service):
+        logger.info(f"    {line}")
     for line in report(diagnose(bundle, load_catalog().signatures)):
         logger.info(f"    {line}")
+
+
+def unit_lines(unit: Mapping[str, str], service: str | None) -> list[str]:
+    """What systemd says of the service; a server that is down without a fault leaves no other trace."""
+    state = unit.get("ActiveState")
+    if service is None or state is None:
+        return []
+    name = layout.unit_name(service)
+    told = f"{name} is {state} ({unit.get('SubState', '?')})"
+    if state == "inactive":
+        return [f"{told}: nobody has started it, or somebody stopped it; `make converge`, or systemctl start {name}"]
+    return [told]
 
 
 def secrets_at_hand(fleet: Fleet) -> list[str]:

@@ -96,8 +96,8 @@ def test_a_file_that_was_cut_is_as_none(tmp_path: Path) -> None:
     assert set(load_measured("office", tmp_path).services) == {"spark-2/gpt-oss"}
 
 
-def shown(fleet: Fleet, results: Measured) -> str:
-    console = Console(file=io.StringIO(), width=160)
+def shown(fleet: Fleet, results: Measured, width: int = 160) -> str:
+    console = Console(file=io.StringIO(), width=width)
     console.print(table.table_of(fleet, table.rows_of(fleet, results)))
     stream = console.file
     assert isinstance(stream, io.StringIO)
@@ -108,9 +108,22 @@ def results(*services: MeasuredService) -> Measured:
     return Measured(services={f"{service.host}/{service.service}": service for service in services})
 
 
-def test_the_table_shows_figures_and_that_a_gpu_is_simulated(fleet: Fleet) -> None:
-    text = shown(fleet, results(measured("spark-1")))
-    for cell in ("4716.0 ± 61.5", "59.2 ± 0.1", PROMPT, DECODE, "(simulated)", "PASS", "0123456789ab", "2026-11-30"):
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_the_table_shows_figures_and_that_a_gpu_is_simulated(fleet: Fleet, width: int) -> None:
+    text = shown(fleet, results(measured("spark-1")), width)
+    for cell in (
+        "spark-1",
+        "gpt-oss-120b",
+        "vllm-mxfp4",
+        "4716.0 ± 61.5",
+        "59.2 ± 0.1",
+        PROMPT,
+        DECODE,
+        "(simulated)",
+        "PASS",
+        "0123456789ab",
+        "2026-11-30",
+    ):
         assert cell in text
     assert "not measured" in text  # spark-2
 

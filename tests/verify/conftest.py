@@ -7,6 +7,7 @@ repairs them. Every check says which host, what is wrong and what to do.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ import pytest
 import testinfra
 from testinfra.host import Host
 
-from modules.fleet import HostPlan, load_fleet, plan_for
+from modules.fleet import FleetError, HostPlan, load_fleet, plan_for
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,6 +61,17 @@ def _ssh_arguments(data: dict[str, object]) -> str:
     return " ".join(f"-o {key}={value}" for key, value in options.items() if value is not None)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a wrong fleet file in its own words; show of a failed check what it says, not how it is written."""
+    try:
+        load_fleet()
+    except FleetError as error:
+        raise pytest.UsageError(str(error)) from None
+    if config.option.tbstyle == "auto":
+        config.option.tbstyle = "line"
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test a host of the fleet."""
     if "spark" in metafunc.fixturenames:
@@ -85,4 +97,12 @@ def spark(request: pytest.FixtureRequest, control_folder: Path) -> Spark:
         controlpath=str(control_folder / "%%C"),
         ssh_extra_args=_ssh_arguments(data),
     )
+    try:
+        host.run("true")
+    except RuntimeError as error:
+        said = re.search(r"_stderr=b['\"](.*?)['\"]\)?", str(error))
+        pytest.fail(
+            f"{name}: unknown, it does not let us in ({said[1] if said else error}); `make converge` says why",
+            pytrace=False,
+        )
     return Spark(name, plan_for(name), host)
