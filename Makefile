@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export TINDERBOX_FLEET := $(or $(FLEET),$(TINDERBOX_FLEET))
+# Without bytecode every process, each of pyinfra's among them, would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 LAB_HOSTS ?= 1
 converge = python -m modules.converge $(if $(LIMIT),--limit $(LIMIT))
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
