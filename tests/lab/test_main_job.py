@@ -39,7 +39,7 @@ def gate_result(lab: Lab, served: Served) -> str:
 
 def test_the_table_tells_what_was_measured_and_that_the_gpu_is_simulated(table: Run) -> None:
     assert table.rc == 0, table.text
-    (row,) = [line for line in table.stdout.splitlines() if f"│ {HOST} │" in line]
+    (row,) = [line for line in table.stdout.splitlines() if line.split()[:1] == [HOST]]
     assert "PASS" in row
     assert "(simulated)" in table.stdout
     prompt, decode = re.findall(r"(\d+\.\d) ± \d+\.\d", row)
