@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from modules.fleet.files import from_folder
+from modules.fleet.files import DATASETS, from_folder
 from modules.fleet.problem import Key, Problem
 from modules.fleet.tree import Tree, find
 from modules.spec.fleet import Ssh
 from modules.spec.network import AptRepository
-from modules.spec.settings import HostSettings
+from modules.spec.settings import HostSettings, Service
 
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 
@@ -51,7 +51,20 @@ class Resolver:
             if (repository := getattr(network.apt, name)) is not None
         }
         changes["apt"] = network.apt.model_copy(update=sources)
-        return settings.model_copy(update={"network": network.model_copy(update=changes)})
+        services = {name: self._service(name, service, tree) for name, service in settings.services.items()}
+        return settings.model_copy(update={"network": network.model_copy(update=changes), "services": services})
+
+    def _service(self, name: str, service: Service, tree: Tree) -> Service:
+        """With the dataset of a gate that is written out: beside the fleet file, or shipped with Tinderbox."""
+        gate = service.gate
+        if gate is None or isinstance(gate, str) or gate.sharegpt is None:
+            return service
+        dataset = gate.sharegpt.dataset
+        path = DATASETS / dataset.file
+        if not path.is_file():
+            path = self._file(dataset.file, tree, ("services", name, "gate", "sharegpt", "dataset", "file"))
+        changed = gate.sharegpt.model_copy(update={"dataset": dataset.model_copy(update={"file": str(path)})})
+        return service.model_copy(update={"gate": gate.model_copy(update={"sharegpt": changed})})
 
     def _ca_bundle(self, written: str, tree: Tree) -> Path:
         key = ("network", "ca_bundle")
