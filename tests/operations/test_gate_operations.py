@@ -197,7 +197,7 @@ def test_it_is_held_to_the_last_good_release() -> None:
     good = replace(RESULT, release="r0", parts=parts(report(cell([1000.0] * 3, [61.0, 61.2, 61.1]))))
     slower = with_result(PASSED, parts=parts(report(cell([1000.0] * 3, [50.0, 50.2, 50.1]))), judgement=None)
     _, commands = given(replace(PASSED, result=None), replace(slower, reference=good), gate=relative)
-    assert "17.9 % worse than the last good release's 61.10 ± 0.08 tok/s" in commands[-1].get_raw_value()
+    assert "18.0 % worse than the last good release" in commands[-1].get_raw_value()
 
 
 @pytest.mark.parametrize("driver", ["580.126.09", "580.95.05"])
