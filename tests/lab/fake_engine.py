@@ -213,7 +213,7 @@ def write_tokenizer(folder: Path) -> Path:
     letters = {byte: chr(byte) for byte in kept} | {byte: chr(0x100 + at) for at, byte in enumerate(others)}
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = {
+    tokenizer: dict[str, Any] = {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
         "pre_tokenizer": level, "post_processor": None, "decoder": level,
         "model": {
