@@ -43,12 +43,13 @@ def measurement_of_table(tables: Tables, runs: int) -> Measurement:
 
 
 def measurement_of_serving(kind: str, result: ServeResult) -> Measurement:
-    """One run of `vllm bench serve`, printed or as JSON. `kind`: `random` or `sharegpt`. Failed requests are a fault."""
+    """One run of `vllm bench serve`, printed or as JSON. `kind`: `random` or `sharegpt`. Failed requests: a fault."""
     values = by_metric(kind, [figures_of(result)])
     metrics = {name: Metric(value[0], 0.0, value) for name, value in values.items()}
     failed = result.failed or 0
     sent = result.completed + failed
-    faults = [SeenFault("failed-requests", kind, f"{failed} of {sent} requests failed")] if failed else []
+    told = f"{failed} of {sent} requests failed"
+    faults = [SeenFault("failed-requests", kind, told)] if failed else []
     faults += [SeenFault("no-requests", kind, "no request was done")] if not sent else []
     return Measurement(metrics, {}, tuple(faults))
 

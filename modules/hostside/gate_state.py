@@ -6,6 +6,7 @@ Nothing here changes anything. `--evidence` prints the series and the engine's l
 from __future__ import annotations
 
 import argparse
+import calendar
 import json
 import statistics
 import sys
@@ -43,7 +44,7 @@ def summary(samples: dict[str, list[float | None]]) -> dict[str, dict[str, float
 
 def age_s(finished: str) -> float:
     """Seconds since then."""
-    return time.mktime(time.gmtime()) - time.mktime(time.strptime(finished, _FORM))
+    return time.time() - calendar.timegm(time.strptime(finished, _FORM))
 
 
 def result(folder: Path, release: str | None) -> dict[str, Any] | None:
@@ -69,7 +70,8 @@ def reference(folder: Path, ledger: Ledger, current: str | None) -> dict[str, An
     if wanted is not None:
         good = [one for one in good if one.get("workload_id") == wanted]
     others = [one for one in good if one.get("release") != current and _was_good(ledger, str(one.get("release")))]
-    newest = sorted(others or good, key=lambda one: str(one["finished"]))
+    own = [one for one in good if one.get("release") == current]
+    newest = sorted(others or own, key=lambda one: str(one["finished"]))
     return newest[-1] | {"samples": {}} if newest else None
 
 

@@ -218,7 +218,7 @@ def test_a_dataset_that_the_host_lacks_is_brought_and_one_that_is_another_is_ref
     assert isinstance(commands[1], FileUploadCommand)
     there = replace(PASSED, result=None, datasets=frozenset({dataset.sha256}))
     _, commands = given(there, there, gate=gate)
-    assert measuring(commands[0])["measure"] == {"cold_start": 1, "answers": 1, "benchy": 3, "random": 2, "sharegpt": 1}
+    assert measuring(commands[0])["measure"] == {"cold_start": 1, "answers": 1, "benchy": 3, "random": 3, "sharegpt": 1}
     wrong = dataset.model_copy(update={"sha256": "0" * 64})
     gate = gate.model_copy(update={"sharegpt": everything.sharegpt.model_copy(update={"dataset": wrong})})
     _, commands = given(replace(PASSED, result=None), gate=gate)

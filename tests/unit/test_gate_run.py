@@ -46,7 +46,7 @@ def test_the_matrix_is_told_whole() -> None:
     words = " ".join(arguments(WORKLOAD))
     assert "--base-url http://127.0.0.1:8000/v1 --model o/m --served-model-name m --tokenizer /hub/m" in words
     assert "--pp 512 --tg 32 --depth 0 --concurrency 1 2 --runs 5 --exact-tg" in words
-    assert "--latency-mode generation" in words
+    assert "--latency-mode api" in words
 
 
 def test_coherence_is_skipped_only_where_the_gate_says_so() -> None:
