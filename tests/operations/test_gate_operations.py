@@ -21,7 +21,7 @@ from modules.gating.decision import decide
 from modules.gating.noted import judgement_document
 from modules.operations import gate_memory
 from modules.operations.gate import gate_passed
-from modules.reporting.measured import Measured, MeasuredService
+from modules.reporting.measured import Figure, Measured, MeasuredService
 from modules.spec.gate import Gate
 from tests.operations.stub_host import StubHost, commands_of
 from tests.unit.benchy_report import GOOD, cell, report
@@ -198,6 +198,42 @@ def test_it_is_held_to_the_last_good_release() -> None:
     slower = with_result(PASSED, parts=parts(report(cell([1000.0] * 3, [50.0, 50.2, 50.1]))), judgement=None)
     _, commands = given(replace(PASSED, result=None), replace(slower, reference=good), gate=relative)
     assert "18.0 % worse than the last good release" in commands[-1].get_raw_value()
+
+
+def other(host: str, decode: float, **changes: Any) -> MeasuredService:
+    service = PLAN.service
+    return MeasuredService(
+        host=host, service="gpt-oss", engine=service.engine, profile=service.profile, model=PLAN.model.served_as,
+        port=8000, gpu=None, release="r9", verdict=Verdict.PASS, measured="2026-11-29T04:45:19Z", reasons=[],
+        metrics={"tg32@pp512 c1": Figure(mean=decode, std=0.1, values=(decode,))},
+    ).model_copy(update=changes)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("others", "verdict"),
+    [
+        ([other("a", 80.0), other("b", 80.4), other("c", 79.8)], "FAIL"),
+        ([other("a", 61.0), other("b", 61.4), other("c", 60.8)], "PASS"),
+        # Too few that are alike: of another engine, failed, and this very host's own.
+        (
+            [
+                other("a", 80.0), other("b", 80.4), other("c", 79.8, engine="vllm"),
+                other("d", 80.0, verdict=Verdict.FAIL), other("spark-1", 80.0),
+            ],
+            "PASS",
+        ),
+    ],
+)  # fmt: skip
+def test_it_is_held_to_the_median_of_the_fleets_other_hosts(
+    monkeypatch: pytest.MonkeyPatch, others: list[MeasuredService], verdict: str
+) -> None:
+    known = Measured(services={f"{one.host}/gpt-oss": one for one in others})
+    monkeypatch.setattr(gate_memory, "load_measured", lambda _: known)
+    relative = lab_gate(thresholds={"tg32@pp512 c1": {"fleet": {"fail": 0.1}}})
+    steady = with_result(PASSED, parts=parts(report(cell([1000.0] * 3, [61.0, 61.2, 61.1]))), judgement=None)
+    _, commands = given(replace(PASSED, result=None), steady, gate=relative)
+    judge = next(one for one in commands if "ledger.py judge" in str(one))
+    assert json.loads(judge.connector_arguments["_stdin"])["judgement"]["verdict"] == verdict
 
 
 @pytest.mark.parametrize("driver", ["580.126.09", "580.95.05"])
