@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,7 @@ def test_all_five_kinds_are_run_and_none_has_a_fault(
     assert set(stored["parts"]) == {"cold_start", "answers", "benchy", "random", "sharegpt"}
     assert stored["faults"] == []
     assert stored["judgement"]["verdict"] in {"PASS", "WARN"}
-    text = everything[1].text
-    assert "measuring, since asked to: about" in text
-    assert "at most" in text
+    assert re.search(r"measuring, since .+: about .+, at most \d+", everything[1].text)
 
 
 def test_the_engine_counts_what_the_clients_count(stored: dict[str, Any]) -> None:
