@@ -56,8 +56,8 @@ class BenchyWorkload(Strict):
     sizes, its prefill is the lowest of theirs and its time the highest.
 
     `latency_mode`: what is taken off the time of a prompt, because it is not the prompt's: the time of a reply of one
-    token (`generation`), of a request that generates nothing (`api`), or nothing (`none`). Where a prompt takes no longer
-    than that, its speed can not be measured.
+    token (`generation`), of a request that generates nothing (`api`), or nothing (`none`). Where a prompt takes no
+    longer than that, its speed can not be measured.
 
     `coherence`: the model must first answer a question of fact; false only for models that can not (the lab's).
     """
