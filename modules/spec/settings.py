@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
@@ -74,6 +74,7 @@ class Service(Strict):
 
     `engine`, `model`, `gate`: names in the catalog; model and gate may also be written out. `flags`: on top of the
     profile's; a value of false takes a flag away. `api_key`: name of a secret; needed when `listen` is not loopback.
+    `memory_plan`: whether a service that does not fit into the machine's memory by its plan is refused.
     """
 
     engine: str
@@ -87,6 +88,7 @@ class Service(Strict):
     environment: dict[VariableName, EnvironmentValue] = {}
     container: Container | None = None
     gate: GateChoice | None = None
+    memory_plan: Literal["refuse", "warn"] = "refuse"
 
 
 class HostSettings(Strict):
