@@ -6,13 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-
 from modules.fleet.compose import composed_recipe, recipe_faults
 from modules.fleet.files import from_folder
 from modules.fleet.problem import Key, Problem
 from modules.fleet.tree import Tree, find
-from modules.images import build_of
 from modules.spec.fleet import Ssh
 from modules.spec.image import Recipe
 from modules.spec.network import AptRepository
@@ -71,12 +68,20 @@ class Resolver:
         recipe = image.recipe.model_copy(update={"template": str(path)})
         image = image.model_copy(update={"recipe": recipe})
         if path.is_file() and not recipe_faults(recipe, image):
-            try:
-                build_of(composed_recipe(recipe, image))
-            except (TemplateError, OSError, UnicodeDecodeError) as error:
-                what = f"{path.name} can not be rendered: {error}"
-                self._wrong(tree, key, what, "correct the template, or the recipe's pins, packages and arguments")
+            self._rendered(composed_recipe(recipe, image), tree, key)
         return service.model_copy(update={"image": image})
+
+    def _rendered(self, recipe: Recipe, tree: Tree, key: Key) -> None:
+        # Few fleets have recipes of their own, and every run of pyinfra would pay for the import.
+        from jinja2 import TemplateError
+
+        from modules.images import build_of
+
+        try:
+            build_of(recipe)
+        except (TemplateError, OSError, UnicodeDecodeError) as error:
+            what = f"{recipe.name} can not be rendered: {error}"
+            self._wrong(tree, key, what, "correct the template, or the recipe's pins, packages and arguments")
 
     def _ca_bundle(self, written: str, tree: Tree) -> Path:
         key = ("network", "ca_bundle")

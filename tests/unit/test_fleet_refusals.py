@@ -692,7 +692,7 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
     ("template", "words"),
     [
         ("FROM {{ base }}\nRUN git fetch {{ pins.vllm.commit }}\n", "has no attribute 'vllm'; correct the template"),
-        ("FROM {{ base \n", "mine.Dockerfile.j2 can not be rendered: "),
+        ("FROM {{ base \n", "mine can not be rendered: "),
         (b"FROM \xff\n", "can't decode byte 0xff"),
     ],
     ids=["wants what is not there", "syntax", "no text"],
