@@ -12,7 +12,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from modules.catalog import load_catalog
-from modules.images import Build, base_reference, build_of, image_reference, pull_reference
+from modules.images import Build, base_reference, build_of, image_reference, pinned, pull_reference
 from modules.spec.image import GitPin, Recipe
 from modules.spec.lock import Lock
 from tests.unit.dockerfile_stages import LAST, stages_of
@@ -163,6 +163,17 @@ def test_a_pulled_image_is_meant_by_the_recipes_digest_or_the_locks(reference: s
 def test_a_built_image_is_meant_by_its_content() -> None:
     assert image_reference(MXFP4, Lock()) == build_of(MXFP4).tag
     assert build_of(MXFP4).tag.startswith("tinderbox/vllm-mxfp4:")
+
+
+def test_a_built_image_is_another_one_on_another_base() -> None:
+    lock = Lock(images={"nvcr.io/nvidia/pytorch:26.01-py3": DIGEST})
+    by_digest = pinned(MXFP4, lock)
+
+    assert by_digest.base == f"nvcr.io/nvidia/pytorch@{DIGEST}"
+    assert pinned(by_digest, Lock(images={by_digest.base: DIGEST})) == by_digest
+    assert image_reference(MXFP4, lock) == build_of(by_digest).tag != build_of(MXFP4).tag
+    assert pinned(MXFP4, Lock()) == MXFP4
+    assert base_reference(by_digest.base, "registry.lab:5000") == f"registry.lab:5000/nvidia/pytorch@{DIGEST}"
 
 
 @pytest.mark.parametrize(
