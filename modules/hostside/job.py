@@ -32,6 +32,8 @@ else:
 
 JOBS = Path("/var/lib/tinderbox/jobs")
 NETWORK = "/etc/tinderbox/network.env"
+# In a job's directory: a command that its program would have run at its end, for the case that it does not come to it.
+AFTERWARDS = "afterwards.json"
 TAIL_LINES = 25
 _TAIL_BYTES = 16_384
 _ALIVE = {"active", "activating", "deactivating", "reloading"}
@@ -166,6 +168,7 @@ def start(job: str, title: str, timeout_s: int, command: list[str]) -> int:
 
 def _renew(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
+    catch_up(directory)
     for name in ("status.json", "progress.json", "result.json"):
         (directory / name).unlink(missing_ok=True)
     if (directory / "log").exists():
@@ -181,8 +184,19 @@ def execute(directory: Path) -> None:
     os.execvp(command[0], command)  # noqa: S606
 
 
+def catch_up(directory: Path) -> None:
+    """Do what the job's program has left undone."""
+    command = (read_json(directory / AFTERWARDS) or {}).get("command")
+    if isinstance(command, list):
+        print(f"the program was ended before it came to this: {' '.join(command)}", file=sys.stderr)
+        subprocess.run(command, stdout=sys.stderr, check=False)
+    (directory / AFTERWARDS).unlink(missing_ok=True)
+
+
 def finish(directory: Path) -> None:
     """Write down how the job ended; one that falls to the host's own end is lost, not failed."""
+    if not _host_ends():
+        catch_up(directory)
     status = read_json(directory / "status.json") or {"started": time.time()}
     end = {"state": "lost"} if _host_ends() else ending(dict(os.environ))
     write_json(directory / "status.json", status | end | {"ended": time.time()})

@@ -31,8 +31,20 @@ class Progress:
         self._written_at = float("-inf")
         self._seen: deque[tuple[float, float]] = deque()
 
-    def report(self, step: str, done: float = 0, total: float = 0, unit: str = "") -> None:
-        """Say that `step` is at `done` of `total` (0: not known) in `unit`: "bytes", or a plural such as "steps"."""
+    def report(
+        self,
+        step: str,
+        done: float = 0,
+        total: float = 0,
+        unit: str = "",
+        *,
+        left_s: float | None = None,
+        note: str = "",
+    ) -> None:
+        """Say that `step` is at `done` of `total` (0: not known) in `unit`: "bytes", or a plural such as "steps".
+
+        `left_s`: seconds to the job's end, where its program knows. `note`: what else is worth a few words.
+        """
         now = self._clock()
         if step != self._step:
             self._step = step
@@ -45,6 +57,8 @@ class Progress:
         self._written_at = now
         if self._directory is not None:
             document = {"step": step, "done": done, "total": total, "unit": unit, "rate": self._rate()}
+            document |= {} if left_s is None else {"left_s": round(left_s)}
+            document |= {"note": note} if note else {}
             write_json(self._directory / "progress.json", document)
 
     def _rate(self) -> float:

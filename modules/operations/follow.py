@@ -107,6 +107,8 @@ def doing(title: str, status: JobStatus) -> Doing:
         unit=progress.unit,
         rate=progress.rate,
         elapsed_s=status.elapsed_s,
+        left_s=progress.left_s,
+        note=progress.note,
     )
 
 

@@ -19,12 +19,13 @@ from modules.operations.job import Job, run_job
 from modules.operations.require import unreadable
 from modules.release import layout
 from modules.spec.image import Recipe
+from modules.spec.settings import BuildLimits
 
 IMAGES = str(layout.STATE / "images")
 _TIMEOUT_S = 6 * 3600
 
 
-def build_request(build: Build, registry: str | None, size_gib: float) -> str:
+def build_request(build: Build, registry: str | None, recipe: Recipe, limits: BuildLimits) -> str:
     """What `build_image.py` reads."""
     return json.dumps(
         {
@@ -32,7 +33,11 @@ def build_request(build: Build, registry: str | None, size_gib: float) -> str:
             "digest": build.digest,
             "base": base_reference(build.base, registry),
             "files": build.files,
-            "size_gib": size_gib,
+            "size_gib": recipe.size_gib,
+            "build_minutes": recipe.build_minutes,
+            "compiler_gib": recipe.compiler_gib,
+            "keep_gib": limits.keep_gib,
+            "stop_services": limits.stop_engines,
         }
     )
 
@@ -85,11 +90,12 @@ def record_digest(state: State, host: Host, job: Job, reference: str, *, own: bo
 
 
 @operation()
-def image_present(recipe: Recipe, registry: str | None) -> Generator[PyinfraCommand, None, None]:
+def image_present(recipe: Recipe, registry: str | None, limits: BuildLimits) -> Generator[PyinfraCommand, None, None]:
     """Have a recipe's image on the host: built there as a job, or pulled.
 
     + recipe: what is wanted
     + registry: `host[:port]` of a registry of the site's that holds base images, or None
+    + limits: what a build may take of the host
     """
     lock = read_lock(load_fleet().path)
     reference = image_reference(recipe, lock)
@@ -103,7 +109,7 @@ def image_present(recipe: Recipe, registry: str | None) -> Generator[PyinfraComm
     else:
         yield from _based(pinned(recipe, lock), registry)
         # Its digest is known by now, and with it the image's name.
-        yield from _built(build_of(pinned(recipe, read_lock(load_fleet().path))), registry, recipe.size_gib)
+        yield from _built(build_of(pinned(recipe, read_lock(load_fleet().path))), registry, recipe, limits)
 
 
 def _based(recipe: Recipe, registry: str | None) -> Generator[PyinfraCommand, None, None]:
@@ -114,14 +120,16 @@ def _based(recipe: Recipe, registry: str | None) -> Generator[PyinfraCommand, No
     yield FunctionCommand(record_digest, (job, recipe.base), {"own": True})
 
 
-def _built(build: Build, registry: str | None, size_gib: float) -> Generator[PyinfraCommand, None, None]:
+def _built(
+    build: Build, registry: str | None, recipe: Recipe, limits: BuildLimits
+) -> Generator[PyinfraCommand, None, None]:
     folder = QuoteString(_folder(build))
     # One round trip; the context lies there afterwards, for a build by hand.
     yield StringCommand(
         *("mkdir -p", folder, "&& cat >", StringCommand(folder, "/request.json.new", _separator="")),
         *("&& mv", StringCommand(folder, "/request.json.new", _separator="")),
         StringCommand(folder, "/request.json", _separator=""),
-        _stdin=build_request(build, registry, size_gib),
+        _stdin=build_request(build, registry, recipe, limits),
     )
     yield from run_job(build_job(build))
 

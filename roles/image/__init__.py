@@ -20,6 +20,7 @@ def image(plan: HostPlan) -> None:
             name=f"Image {recipe.name}",
             recipe=recipe,
             registry=plan.settings.network.registry,
+            limits=plan.settings.build,
         )
     for service in host.loop(list(plan.services)):
         image_attested(

@@ -20,10 +20,12 @@ from modules.operations.follow import follow
 from modules.operations.image import image_present
 from modules.spec.image import Recipe
 from modules.spec.lock import Lock
+from modules.spec.settings import BuildLimits
 from tests.operations.stub_host import StubHost, commands_of
 
 BUILT = load_catalog().images["vllm-cpu"]
 BUILD = build_of(BUILT)
+LIMITS = BuildLimits(keep_gib=12, stop_engines=True)
 PULLED = load_catalog().images["vllm-upstream"]
 DIGEST = "sha256:" + "a" * 64
 OTHER = "sha256:" + "c" * 64
@@ -46,7 +48,7 @@ def lock(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 def given(state: ImageState | None, recipe: Recipe, registry: str | None = None) -> tuple[StubHost, list[Any]]:
     host = StubHost({ImageOnHost: state})
-    return host, commands_of(host, image_present, recipe=recipe, registry=registry)
+    return host, commands_of(host, image_present, recipe=recipe, registry=registry, limits=LIMITS)
 
 
 def test_an_image_that_was_built_from_this_recipe_is_no_change() -> None:
@@ -77,7 +79,7 @@ def test_any_other_image_of_that_name_is_put_right(state: ImageState, lock: dict
 def test_a_base_that_is_meant_by_a_tag_is_had_first_and_its_digest_decides_what_is_built(lock: dict[str, str]) -> None:
     host = StubHost({ImageOnHost: ImageState(None, None)})
     with ctx_host.use(host):
-        commands = image_present._inner(recipe=BUILT, registry="registry.lab:5000")
+        commands = image_present._inner(recipe=BUILT, registry="registry.lab:5000", limits=LIMITS)
         start, following, recording = next(commands), next(commands), next(commands)
         lock[BASE] = DIGEST  # as recording does
         request, build_start, *_ = commands
@@ -89,6 +91,8 @@ def test_a_base_that_is_meant_by_a_tag_is_had_first_and_its_digest_decides_what_
     assert recording.kwargs == {"own": True}
     sent = json.loads(request.connector_arguments["_stdin"])
     build = build_of(pinned(BUILT, Lock(images=lock)))
+    assert (sent["compiler_gib"], sent["keep_gib"], sent["stop_services"]) == (0, 12, True)
+    assert sent["build_minutes"] == [2, 6]
     assert (sent["tag"], sent["base"]) == (build.tag, f"registry.lab:5000/python@{DIGEST}")
     assert build.key in build_start.get_raw_value()
 
