@@ -59,8 +59,7 @@ class BuildEvidence:
             return list(self._besides)
         said = list(self._said.get(number, ()))
         # Docker's own last words repeat the step's, but tell what the daemon knows besides.
-        besides = [line for line in self._besides if line not in said]
-        return [*said, self._ends[number], *besides]
+        return list(dict.fromkeys([*said, self._ends[number], *self._besides]))
 
 
 def kernel_lines(since: float) -> list[str]:

@@ -45,21 +45,21 @@ def build_request(build: Build, registry: str | None, recipe: Recipe, limits: Bu
 def build_job(build: Build) -> Job:
     """The job that builds."""
     command = (layout.PYTHON, str(layout.PROGRAMS / "build_image.py"), f"{_folder(build)}/request.json")
-    return Job("image", build.key, f"image {build.name}", command, _TIMEOUT_S)
+    return Job("image", build.key, f"image {build.name}", command, _TIMEOUT_S, "build")
 
 
 def pull_job(reference: str) -> Job:
     """The job that pulls."""
     key = hashlib.sha256(reference.encode()).hexdigest()[:12]
     command = (layout.PYTHON, str(layout.PROGRAMS / "pull_image.py"), reference)
-    return Job("image", key, f"image {reference}", command, _TIMEOUT_S)
+    return Job("image", key, f"image {reference}", command, _TIMEOUT_S, "build")
 
 
 def base_job(reference: str) -> Job:
     """The job that has a base image here, and tells its digest."""
     key = hashlib.sha256(reference.encode()).hexdigest()[:12]
     command = (layout.PYTHON, str(layout.PROGRAMS / "pull_image.py"), reference)
-    return Job("base", key, f"base image {reference}", command, _TIMEOUT_S)
+    return Job("base", key, f"base image {reference}", command, _TIMEOUT_S, "build")
 
 
 def _folder(build: Build) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from modules.facts.job import JobStatus, parse_status
 from modules.hostside import job
-from modules.operations.follow import doing, failure, leaving
+from modules.operations.follow import doing, leaving
 from modules.operations.job import Job, start_command
 
 
@@ -132,17 +132,6 @@ def test_nothing_is_no_status() -> None:
 def test_a_silent_program_is_shown_by_its_logs_last_line() -> None:
     assert doing("image", status(elapsed_s=3.0)).step == "two"
     assert doing("image", status(tail=[])).step == ""
-
-
-def test_a_failure_tells_why_with_the_logs_end_and_where_the_whole_log_is() -> None:
-    lines = failure("image", status(state="failed", cause="exit-code", exit_code=2, elapsed_s=65))
-
-    assert lines == [
-        "image: failed after 1m05s (exit-code, exit status 2). Its log ends:",
-        "    one",
-        "    two",
-        "the whole log, on the host: /jobs/image-abc/log",
-    ]
 
 
 def test_leaving_a_job_tells_how_to_look_and_how_to_stop_it() -> None:
