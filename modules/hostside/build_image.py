@@ -17,6 +17,7 @@ import shutil
 import socket
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,10 +111,7 @@ def pull(reference: str, progress: Progress) -> None:
                 if layers.hear(line):
                     progress.report(f"pulling {reference}", layers.done, layers.total, "layers")
     except DockerError as error:
-        raise DockerError(
-            f"{reference} could not be pulled: the lines above say why. Where it is the registry's certificate or its "
-            "name, set `network.ca_bundle` or `network.registry`"
-        ) from error
+        raise DockerError(f"{reference} could not be pulled: the lines above say why") from error
 
 
 def build(request: Request, folder: Path, jobs: int, progress: Progress) -> str:
@@ -154,10 +152,13 @@ def run(words: list[str], request: Request, folder: Path, progress: Progress) ->
     except DockerError:
         failed = {"step": evidence.step(), "lines": evidence.lines(), "kernel": kernel_lines(began)}
         if "TINDERBOX_JOB_DIR" in os.environ:
-            write_json(Path(os.environ["TINDERBOX_JOB_DIR"]) / "result.json", {"failed": failed})
+            # Where the disk is full, the log has it all.
+            with suppress(OSError):
+                write_json(Path(os.environ["TINDERBOX_JOB_DIR"]) / "result.json", {"failed": failed})
         raise
     finally:
-        times.add(clock)
+        with suppress(OSError):
+            times.add(clock)
 
 
 def earlier(digest: str) -> str | None:
@@ -212,7 +213,7 @@ def main() -> int:
     path = parser.parse_args().request
     try:
         make(Request.read(path), path.parent, Progress())
-    except (DockerError, MemoryShortError, ServiceError) as error:
+    except (DockerError, MemoryShortError, ServiceError, OSError) as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -36,6 +36,7 @@ NETWORK = "/etc/tinderbox/network.env"
 AFTERWARDS = "afterwards.json"
 TAIL_LINES = 25
 _TAIL_BYTES = 16_384
+_WRITES = 10
 _ALIVE = {"active", "activating", "deactivating", "reloading"}
 _NAME = re.compile(r"^[a-z0-9][a-z0-9.-]*$")
 
@@ -106,11 +107,20 @@ def describe(directory: Path, is_alive: Callable[[str], bool] = alive, now: floa
         "cause": status.get("cause"),
         "exit_code": status.get("exit_code"),
         "elapsed_s": round(max(0.0, ended - float(str(status["started"]))), 1),
-        "progress": read_json(directory / "progress.json"),
+        "progress": _progress(directory, ended),
         "result": read_json(directory / "result.json"),
         "tail": tail(directory / "log"),
         "directory": str(directory),
     }
+
+
+def _progress(directory: Path, now: float) -> dict[str, object] | None:
+    """What the program reports, with the time that is left by its estimate; an estimate that is past says nothing."""
+    progress = read_json(directory / "progress.json")
+    if progress is not None and "ends_at" in progress:
+        left = round(float(str(progress.pop("ends_at"))) - now)
+        progress |= {"left_s": left} if left > 0 else {}
+    return progress
 
 
 def tail(log: Path) -> list[str]:
@@ -199,7 +209,16 @@ def finish(directory: Path) -> None:
         catch_up(directory)
     status = read_json(directory / "status.json") or {"started": time.time()}
     end = {"state": "lost"} if _host_ends() else ending(dict(os.environ))
-    write_json(directory / "status.json", status | end | {"ended": time.time()})
+    for left in reversed(range(_WRITES)):
+        try:
+            write_json(directory / "status.json", status | end | {"ended": time.time()})
+        except OSError:
+            # What filled the disk may be cleared away by now: docker drops what a failed step has written.
+            if not left:
+                raise
+            time.sleep(1)
+        else:
+            return
 
 
 def _host_ends() -> bool:

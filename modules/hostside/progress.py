@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,9 +58,12 @@ class Progress:
         self._written_at = now
         if self._directory is not None:
             document = {"step": step, "done": done, "total": total, "unit": unit, "rate": self._rate()}
-            document |= {} if left_s is None else {"left_s": round(left_s)}
+            # As a time of day: a program that waits for a silent one reports nothing, and the time goes on.
+            document |= {} if left_s is None else {"ends_at": round(time.time() + left_s)}
             document |= {"note": note} if note else {}
-            write_json(self._directory / "progress.json", document)
+            # On a full disk the work may yet succeed, or fail for that with its own words.
+            with suppress(OSError):
+                write_json(self._directory / "progress.json", document)
 
     def _rate(self) -> float:
         """Per second, over the last seconds only: an average since the start hides that a download has stalled."""
