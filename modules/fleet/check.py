@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from modules.catalog import Catalog
-from modules.fleet.compose import recipe_faults
+from modules.fleet.compose import chosen_recipe, recipe_faults
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
@@ -46,9 +46,9 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     if engine is None:
         return
     yield from _engine_rules(service, engine)
-    name = service.image.recipe or engine.recipe
-    if name in catalog.images:
-        yield from _image_rules(service, name, catalog.images[name])
+    recipe = chosen_recipe(engine, service.image, catalog.images)
+    if recipe is not None:
+        yield from _image_rules(service, recipe)
 
 
 def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
@@ -64,10 +64,10 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
             yield ("flags", flag), "this flag is set by the service's own keys", "use engine, model, port, listen"
 
 
-def _image_rules(service: Service, name: str, recipe: Recipe) -> Iterator[Finding]:
+def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:
     for pin in service.image.pins:
         if pin not in recipe.pins:
-            yield ("image", "pins", pin), f"recipe {name} has no pin {pin!r}", advice(pin, recipe.pins, "pins")
+            yield ("image", "pins", pin), f"recipe {recipe.name} has no pin {pin!r}", advice(pin, recipe.pins, "pins")
     for key, what in recipe_faults(recipe, service.image):
         yield ("image", *key), what, "use another one, or take it out for the recipe's own"
 

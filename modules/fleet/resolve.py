@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+from modules.fleet.compose import composed_recipe, recipe_faults
 from modules.fleet.files import from_folder
 from modules.fleet.problem import Key, Problem
 from modules.fleet.tree import Tree, find
 from modules.spec.fleet import Ssh
+from modules.spec.image import Recipe
 from modules.spec.network import AptRepository
-from modules.spec.settings import HostSettings
+from modules.spec.settings import HostSettings, Service
 
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 
@@ -51,7 +53,35 @@ class Resolver:
             if (repository := getattr(network.apt, name)) is not None
         }
         changes["apt"] = network.apt.model_copy(update=sources)
-        return settings.model_copy(update={"network": network.model_copy(update=changes)})
+        services = {
+            name: self._service(service, tree, ("services", name)) for name, service in settings.services.items()
+        }
+        return settings.model_copy(update={"network": network.model_copy(update=changes), "services": services})
+
+    def _service(self, service: Service, tree: Tree, key: Key) -> Service:
+        """Make the path of an own recipe's template absolute, and see that an image can be described by it."""
+        image = service.image
+        if not isinstance(image.recipe, Recipe) or not image.recipe.own or image.recipe.template is None:
+            return service
+        key = (*key, "image", "recipe", "template")
+        path = self._file(image.recipe.template, tree, key)
+        recipe = image.recipe.model_copy(update={"template": str(path)})
+        image = image.model_copy(update={"recipe": recipe})
+        if path.is_file() and not recipe_faults(recipe, image):
+            self._rendered(composed_recipe(recipe, image), tree, key)
+        return service.model_copy(update={"image": image})
+
+    def _rendered(self, recipe: Recipe, tree: Tree, key: Key) -> None:
+        # Few fleets have recipes of their own, and every run of pyinfra would pay for the import.
+        from jinja2 import TemplateError
+
+        from modules.images import build_of
+
+        try:
+            build_of(recipe)
+        except (TemplateError, OSError, UnicodeDecodeError) as error:
+            what = f"{recipe.name} can not be rendered: {error}"
+            self._wrong(tree, key, what, "correct the template, or the recipe's pins, packages and arguments")
 
     def _ca_bundle(self, written: str, tree: Tree) -> Path:
         key = ("network", "ca_bundle")

@@ -62,6 +62,16 @@ class Runtime(Strict):
     log_max_files: int = Field(default=3, ge=1)
 
 
+class BuildLimits(Strict):
+    """What the build of an image may take of its host. `keep_gib`: memory that is not given to compilers.
+
+    `stop_engines`: where not even one compiler fits, stop Tinderbox's services for the build and start them afterwards.
+    """
+
+    keep_gib: float = Field(default=16.0, ge=0)
+    stop_engines: bool = False
+
+
 class Weights(Strict):
     """Where weights are kept: an ordinary Hugging Face home."""
 
@@ -98,6 +108,7 @@ class HostSettings(Strict):
     network: Network = Network()
     cuda: Cuda = Cuda()
     runtime: Runtime = Runtime()
+    build: BuildLimits = BuildLimits()
     weights: Weights = Weights()
     services: dict[Name, Service] = {}
 
