@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from modules.catalog import Catalog
-from modules.fleet.compose import recipe_faults
+from modules.fleet.compose import chosen_recipe, recipe_faults
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
@@ -47,9 +47,9 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
         return
     yield from _engine_rules(service, engine)
     yield from _gate_rules(service, engine, catalog)
-    name = service.image.recipe or engine.recipe
-    if name in catalog.images:
-        yield from _image_rules(service, name, catalog.images[name])
+    recipe = chosen_recipe(engine, service.image, catalog.images)
+    if recipe is not None:
+        yield from _image_rules(service, recipe)
 
 
 def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
@@ -76,10 +76,10 @@ def _gate_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[
             yield key, what, "use a gate without it; the llama-benchy matrix works with every engine"
 
 
-def _image_rules(service: Service, name: str, recipe: Recipe) -> Iterator[Finding]:
+def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:
     for pin in service.image.pins:
         if pin not in recipe.pins:
-            yield ("image", "pins", pin), f"recipe {name} has no pin {pin!r}", advice(pin, recipe.pins, "pins")
+            yield ("image", "pins", pin), f"recipe {recipe.name} has no pin {pin!r}", advice(pin, recipe.pins, "pins")
     for key, what in recipe_faults(recipe, service.image):
         yield ("image", *key), what, "use another one, or take it out for the recipe's own"
 

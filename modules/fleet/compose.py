@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,6 +10,12 @@ from pydantic import ValidationError
 from modules.spec.engine import Engine, FlagValue
 from modules.spec.image import ImageOverride, Recipe
 from modules.spec.settings import Service
+
+
+def chosen_recipe(engine: Engine, override: ImageOverride, recipes: Mapping[str, Recipe]) -> Recipe | None:
+    """Give the recipe that a service starts from: the engine's, or another; None where there is none of that name."""
+    chosen = override.recipe or engine.recipe
+    return recipes.get(chosen) if isinstance(chosen, str) else chosen
 
 
 def composed_recipe(recipe: Recipe, override: ImageOverride) -> Recipe:

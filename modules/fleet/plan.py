@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from modules.catalog import Catalog, load_catalog
-from modules.fleet.compose import composed_flags, composed_recipe
+from modules.fleet.compose import chosen_recipe, composed_flags, composed_recipe
 from modules.fleet.files import DATASETS
 from modules.fleet.loader import load_fleet
 from modules.spec.answers import Answers
@@ -87,12 +87,14 @@ def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
     model = catalog.models[service.model] if isinstance(service.model, str) else service.model
     gate = catalog.gates[service.gate] if isinstance(service.gate, str) else service.gate
     answers = None if gate is None else gate.answers
+    recipe = chosen_recipe(engine, service.image, catalog.images)
+    assert recipe is not None, "a name that is none was refused"
     return ServicePlan(
         name=name,
         service=service,
         engine=engine,
         model=model,
-        recipe=composed_recipe(catalog.images[service.image.recipe or engine.recipe], service.image),
+        recipe=composed_recipe(recipe, service.image),
         flags=composed_flags(engine, service),
         gate=None if gate is None else _with_dataset(gate),
         encodings={file: catalog.encodings[file] for file in model.encodings},

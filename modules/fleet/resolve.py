@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+from modules.fleet.compose import composed_recipe, recipe_faults
 from modules.fleet.files import DATASETS, from_folder
 from modules.fleet.problem import Key, Problem
 from modules.fleet.tree import Tree, find
 from modules.spec.fleet import Ssh
+from modules.spec.image import Recipe
 from modules.spec.network import AptRepository
 from modules.spec.settings import HostSettings, Service
 
@@ -51,20 +53,50 @@ class Resolver:
             if (repository := getattr(network.apt, name)) is not None
         }
         changes["apt"] = network.apt.model_copy(update=sources)
-        services = {name: self._service(name, service, tree) for name, service in settings.services.items()}
+        services = {
+            name: self._service(service, tree, ("services", name)) for name, service in settings.services.items()
+        }
         return settings.model_copy(update={"network": network.model_copy(update=changes), "services": services})
 
-    def _service(self, name: str, service: Service, tree: Tree) -> Service:
-        """With the dataset of a gate that is written out: beside the fleet file, or shipped with Tinderbox."""
+    def _service(self, service: Service, tree: Tree, key: Key) -> Service:
+        return self._with_template(self._with_dataset(service, tree, key), tree, key)
+
+    def _with_dataset(self, service: Service, tree: Tree, key: Key) -> Service:
+        """The dataset of a gate that is written out: shipped with Tinderbox, or beside the fleet file."""
         gate = service.gate
         if gate is None or isinstance(gate, str) or gate.sharegpt is None:
             return service
         dataset = gate.sharegpt.dataset
         path = DATASETS / dataset.file
         if not path.is_file():
-            path = self._file(dataset.file, tree, ("services", name, "gate", "sharegpt", "dataset", "file"))
+            path = self._file(dataset.file, tree, (*key, "gate", "sharegpt", "dataset", "file"))
         changed = gate.sharegpt.model_copy(update={"dataset": dataset.model_copy(update={"file": str(path)})})
         return service.model_copy(update={"gate": gate.model_copy(update={"sharegpt": changed})})
+
+    def _with_template(self, service: Service, tree: Tree, key: Key) -> Service:
+        """Make the path of an own recipe's template absolute, and see that an image can be described by it."""
+        image = service.image
+        if not isinstance(image.recipe, Recipe) or not image.recipe.own or image.recipe.template is None:
+            return service
+        key = (*key, "image", "recipe", "template")
+        path = self._file(image.recipe.template, tree, key)
+        recipe = image.recipe.model_copy(update={"template": str(path)})
+        image = image.model_copy(update={"recipe": recipe})
+        if path.is_file() and not recipe_faults(recipe, image):
+            self._rendered(composed_recipe(recipe, image), tree, key)
+        return service.model_copy(update={"image": image})
+
+    def _rendered(self, recipe: Recipe, tree: Tree, key: Key) -> None:
+        # Few fleets have recipes of their own, and every run of pyinfra would pay for the import.
+        from jinja2 import TemplateError
+
+        from modules.images import build_of
+
+        try:
+            build_of(recipe)
+        except (TemplateError, OSError, UnicodeDecodeError) as error:
+            what = f"{recipe.name} can not be rendered: {error}"
+            self._wrong(tree, key, what, "correct the template, or the recipe's pins, packages and arguments")
 
     def _ca_bundle(self, written: str, tree: Tree) -> Path:
         key = ("network", "ca_bundle")

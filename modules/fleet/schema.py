@@ -13,6 +13,8 @@ from modules.spec.settings import HostSettings
 
 Schema = dict[str, Any]
 
+# Sections whose model is not called as they are.
+_MODELS = {"build": "BuildLimits"}
 PATH = Path(__file__).resolve().parents[2] / "inventory" / "fleet.schema.json"
 
 
@@ -23,6 +25,7 @@ def fleet_schema(catalog: Catalog) -> Schema:
     definitions: Schema = {name: _partial(schema) for name, schema in settings.pop("$defs").items()}
     definitions["HostSettings"] = _partial(settings)
     definitions["Service"]["properties"] |= _names(definitions["Service"]["properties"], catalog)
+    definitions["ImageOverride"]["properties"]["recipe"] |= _name_or(sorted(catalog.images), "Recipe")
     layer = {"$ref": "#/$defs/HostSettings"}
     host = fleet["$defs"]["Host"]["properties"]
     fleet["properties"]["defaults"] = layer
@@ -48,7 +51,7 @@ def _describe(fleet: Schema) -> None:
         section, _, key = path.partition(".")
         within = definitions["HostSettings"]["properties"]
         if key:
-            within = definitions[section.capitalize()]["properties"]
+            within = definitions[_MODELS.get(section, section.capitalize())]["properties"]
         within[key or section]["description"] = words
 
 

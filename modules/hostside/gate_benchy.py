@@ -54,8 +54,7 @@ def benchy_arguments(
     words += ["--tokenizer", str(options.tokenizer), "--book-url", BOOK]
     for flag in ("pp", "tg", "depth", "concurrency"):
         words += [f"--{flag}", *map(str, workload[flag])]
-    # As the published figures. The other mode takes a token's time off the prompt's, which may then come to nothing.
-    words += ["--runs", str(runs), "--exact-tg", "--no-cache", "--latency-mode", "api"]
+    words += ["--runs", str(runs), "--exact-tg", "--no-cache", "--latency-mode", workload["latency_mode"]]
     words += [] if workload["coherence"] else ["--skip-coherence"]
     words += ["--no-results-on-fail", "--save-result", str(report), "--format", "json", "--emit-progress", str(events)]
     return words

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from modules.spec.image import Recipe
+from modules.spec.image import TEMPLATE_SUFFIX, Recipe
 
 _ROLE = Path(__file__).parents[2] / "roles" / "image"
-_SUFFIX = ".Dockerfile.j2"
 # Written into every image; by this name the templates copy it.
 PROVENANCE = "tinderbox-image.json"
 
@@ -43,19 +42,39 @@ class Build:
         """The image's name: another content has another one."""
         return f"tinderbox/{self.name}:{self.digest}"
 
+    @property
+    def key(self) -> str:
+        """What a host calls its folder and the job that builds it."""
+        return f"{self.name}-{self.digest}"
+
 
 def build_of(recipe: Recipe) -> Build:
-    """Render a recipe that is built.
+    """Render a recipe that is built; once a process, so that a run builds what it has looked for.
 
-    Raises `ValueError` for one that is pulled, `jinja2.UndefinedError` where the template wants what the recipe lacks.
+    Raises `ValueError` for one that is pulled, `jinja2.TemplateError` where its template is no template or wants what
+    the recipe lacks, `OSError` where the template is not there.
     """
+    return _rendered(recipe.model_dump_json())
+
+
+@cache
+def _rendered(document: str) -> Build:
+    recipe = Recipe.model_validate_json(document)
     if recipe.template is None or recipe.base is None:
         raise ValueError("a recipe without a template is pulled, not built")
-    name = recipe.template.removesuffix(_SUFFIX)
-    files = dict(_context(name))
-    files["Dockerfile"] = _templates().get_template(recipe.template).render(_variables(recipe))
-    files[PROVENANCE] = json.dumps(provenance(name, recipe), indent=1, sort_keys=True) + "\n"
-    return Build(name=name, base=recipe.base, files=files)
+    template, context = _places(recipe.template)
+    files = _texts(context)
+    files["Dockerfile"] = _templates(template.parent).get_template(template.name).render(_variables(recipe))
+    files[PROVENANCE] = json.dumps(provenance(recipe.name, recipe), indent=1, sort_keys=True) + "\n"
+    return Build(name=recipe.name, base=recipe.base, files=files)
+
+
+def _places(template: str) -> tuple[Path, Path]:
+    """The template's file, and the folder of the files that go along."""
+    if "/" in template:
+        path = Path(template)
+        return path, path.with_name(path.name.removesuffix(TEMPLATE_SUFFIX))
+    return _ROLE / "templates" / template, _ROLE / "files" / template.removesuffix(TEMPLATE_SUFFIX)
 
 
 def provenance(name: str, recipe: Recipe) -> dict[str, object]:
@@ -81,10 +100,10 @@ def _variables(recipe: Recipe) -> dict[str, object]:
 
 
 @cache
-def _templates() -> Environment:
-    # The output is a Dockerfile, where HTML's escapes would be wrong.
+def _templates(folder: Path) -> Environment:
+    # The output is a Dockerfile, where HTML's escapes would be wrong. Ours lend their macros to others.
     return Environment(  # noqa: S701
-        loader=FileSystemLoader(_ROLE / "templates"),
+        loader=FileSystemLoader([folder, _ROLE / "templates"]),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,
@@ -92,7 +111,5 @@ def _templates() -> Environment:
     )
 
 
-@cache
-def _context(name: str) -> dict[str, str]:
-    folder = _ROLE / "files" / name
+def _texts(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(folder.iterdir())} if folder.is_dir() else {}

@@ -10,13 +10,25 @@ from modules.spec.lock import Lock
 def image_reference(recipe: Recipe, lock: Lock) -> str:
     """The name by which a recipe's image is run.
 
-    A built one's tag is made from its content. A pulled one is meant by digest: the recipe's, else the lock's; while
-    neither has one, by its tag.
+    A built one's tag is made from its content, to which the base's digest belongs where the lock knows it. A pulled one
+    is meant by digest: the recipe's, else the lock's; while neither has one, by its tag.
     """
     if recipe.reference is None:
-        return build_of(recipe).tag
+        return build_of(pinned(recipe, lock)).tag
     digest = recipe.digest or lock.digest(recipe.reference)
     return recipe.reference if digest is None else pull_reference(recipe.reference, digest)
+
+
+def pinned(recipe: Recipe, lock: Lock) -> Recipe:
+    """The recipe on the very base that its tag resolved to, where the lock knows which."""
+    if recipe.base is None or is_pinned(recipe.base):
+        return recipe
+    return recipe.model_copy(update={"base": pull_reference(recipe.base, lock.digest(recipe.base))})
+
+
+def is_pinned(reference: str) -> bool:
+    """Whether it can mean one image only."""
+    return "@" in reference
 
 
 def pull_reference(reference: str, digest: str | None) -> str:

@@ -38,7 +38,11 @@ def ask(host: Host, command: StringCommand, pause: Callable[[float], bool]) -> t
             if not _reconnected(host):
                 continue
         try:
-            return host.run_shell_command(command, **_arguments(host))
+            succeeded, output = host.run_shell_command(command, **_arguments(host))
+            # A connection that was cut while the command ran: pyinfra takes the status that never came for a failure.
+            # What fails by itself says why.
+            if succeeded or output.output_lines:
+                return succeeded, output
         # paramiko's channels also end in EOFError and, once their transport is gone, in AttributeError.
         except (OSError, SSHException, EOFError, AttributeError) as error:
             logger.debug("%s: %s: %s", host.name, type(error).__name__, error)

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+import re
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from modules.spec.architecture import Architecture
-from modules.spec.base import AbsolutePath, Commit, Digest, Strict, broken_rule
+from modules.spec.base import (
+    NAMED,
+    WRITTEN_OUT,
+    AbsolutePath,
+    Commit,
+    Digest,
+    Strict,
+    broken_rule,
+    named_or_written_out,
+)
 from modules.spec.engine import FlagName
+
+TEMPLATE_SUFFIX = ".Dockerfile.j2"
+_IMAGE_NAME = re.compile(r"^[a-z0-9]+(-[a-z0-9]+)*$")
 
 
 class GitPin(Strict):
@@ -49,11 +65,12 @@ class Recipe(Strict):
     """How to get an image.
 
     Exactly one way: `reference` (pulled; by `digest` where the catalog has it, else by the one that its tag resolved to
-    into the lock), or `template` (a Dockerfile template in `roles/image/templates`, built on the host). `base`: the
-    base image. `pins`: name → git tree at a commit. `packages`: name → exact version, installed in the image.
-    `dead_pins`: refused, with the reason. `architecture`: what the GPU code is compiled for; null for CPU images.
-    `size_gib`: of the image. `build_minutes`: from and to, as others reported on a Spark. `attest`: what must be seen
-    in the image itself.
+    into the lock), or `template` (a Dockerfile template in `roles/image/templates`, or with a slash in its name a path
+    from the fleet file's folder; built on the host). `base`: the base image. `pins`: name → git tree at a commit.
+    `packages`: name → exact version, installed in the image. `dead_pins`: refused, with the reason. `architecture`:
+    what the GPU code is compiled for; null for CPU images. `size_gib`: of the image. `compiler_gib`: memory that one
+    compiler of the build takes; 0: nothing is compiled. `build_minutes`: from and to, as others reported on a Spark.
+    `attest`: what must be seen in the image itself.
     """
 
     template: str | None = None
@@ -66,10 +83,31 @@ class Recipe(Strict):
     arguments: dict[str, str] = {}
     dead_pins: tuple[DeadPin, ...] = ()
     size_gib: float = Field(gt=0)
+    # A CUDA compiler takes up to 8 GiB (flashinfer issue 3634, PR 3899).
+    compiler_gib: float = Field(default=8.0, ge=0)
     build_minutes: tuple[float, float] | None = None
     attest: Attest = Attest()
     source: str
     verified: str = "unverified on hardware"
+
+    @property
+    def name(self) -> str:
+        """What it is called: after its template, or its reference."""
+        if self.template is None:
+            return self.reference or ""
+        return PurePosixPath(self.template).name.removesuffix(TEMPLATE_SUFFIX)
+
+    @property
+    def own(self) -> bool:
+        """Whether its template lies beside the fleet file."""
+        return self.template is not None and "/" in self.template
+
+    @model_validator(mode="after")
+    def _template_has_a_name(self) -> Recipe:
+        if self.template is not None and not (self.template.endswith(TEMPLATE_SUFFIX) and _IMAGE_NAME.match(self.name)):
+            message = f"a template's file is called NAME{TEMPLATE_SUFFIX}, with lower-case letters, digits and hyphens"
+            raise broken_rule(message, "template")
+        return self
 
     @model_validator(mode="after")
     def _one_way(self) -> Recipe:
@@ -88,6 +126,11 @@ class Recipe(Strict):
         return self
 
 
+RecipeChoice = Annotated[
+    Annotated[str, Tag(NAMED)] | Annotated[Recipe, Tag(WRITTEN_OUT)], Discriminator(named_or_written_out)
+]
+
+
 class PinOverride(Strict):
     """Another commit of a recipe's source tree, and of another repository if need be."""
 
@@ -96,9 +139,9 @@ class PinOverride(Strict):
 
 
 class ImageOverride(Strict):
-    """What a fleet file may change in a recipe. `recipe`: another one than the engine's."""
+    """What a fleet file may change in a recipe. `recipe`: another one than the engine's, by its name or written out."""
 
-    recipe: str | None = None
+    recipe: RecipeChoice | None = None
     base: str | None = None
     architecture: Architecture | None = None
     pins: dict[str, PinOverride] = {}

@@ -17,9 +17,10 @@ def image(plan: HostPlan) -> None:
     recipes = {service.recipe.model_dump_json(): service.recipe for service in plan.services}
     for recipe in host.loop(list(recipes.values())):
         image_present(
-            name=f"Image {(recipe.template or recipe.reference or '').removesuffix('.Dockerfile.j2')}",
+            name=f"Image {recipe.name}",
             recipe=recipe,
             registry=plan.settings.network.registry,
+            limits=plan.settings.build,
         )
     for service in host.loop(list(plan.services)):
         image_attested(

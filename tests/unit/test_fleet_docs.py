@@ -31,10 +31,11 @@ def test_example_in_the_docs_loads(
     assert load_fleet(path).hosts
 
 
-def test_docs_have_examples_of_layers_secrets_models_and_gates() -> None:
+def test_docs_have_examples_of_layers_recipes_secrets_models_and_gates() -> None:
     assert [(name, number) for name, number, _ in EXAMPLES] == [
         ("fleet-file.md", 0),
         ("fleet-file.md", 1),
+        ("fleet-file.md", 2),
         ("catalog.md", 0),
         ("catalog.md", 1),
     ]

@@ -11,6 +11,7 @@ import pytest
 from modules.catalog import load_catalog
 from modules.fleet import HostPlan, load_fleet, plan_for, plan_of
 from modules.fleet.plan import host_plan
+from modules.images import build_of
 
 FLEET = """\
 fleet: office
@@ -104,6 +105,49 @@ def test_model_and_gate_may_be_written_out(fleet_file: Path) -> None:
     assert service.gate is not None
     assert list(service.gate.thresholds) == ["tg16@pp128 d1024 c4"]
     assert service.encodings == {}
+
+
+OWN_RECIPE = """\
+fleet: office
+defaults:
+  services:
+    gpt-oss:
+      engine: vllm
+      model: gpt-oss-120b
+      image:
+        recipe:
+          template: ./recipes/mine.Dockerfile.j2
+          base: ubuntu:24.04
+          pins: {vllm: {repository: "https://example.org/vllm", commit: 0123456789012345678901234567890123456789}}
+          size_gib: 8
+          source: ours
+        pins: {vllm: {commit: 11af7f02ab52c9130e422eeb4b44042fbd60c083}}
+hosts:
+  spark-1: {address: 10.0.0.11}
+"""
+OWN_TEMPLATE = """\
+{% import "_site.j2" as site -%}
+ARG BASE={{ base }}
+FROM ${BASE}
+COPY patch.diff /src/
+RUN {{ site.mounts() }} {{ site.enter() }}; git fetch {{ pins.vllm.repository }} {{ pins.vllm.commit }}
+"""
+
+
+def test_a_recipe_may_be_written_out_with_its_template_beside_the_fleet_file(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(OWN_RECIPE)
+    context = tmp_path / "recipes" / "mine"
+    context.mkdir(parents=True)
+    (context / "patch.diff").write_text("+1")
+    (tmp_path / "recipes" / "mine.Dockerfile.j2").write_text(OWN_TEMPLATE)
+
+    (service,) = plan(path, "spark-1").services
+    build = build_of(service.recipe)
+
+    assert build.name == "mine"
+    assert sorted(build.files) == ["Dockerfile", "patch.diff", "tinderbox-image.json"]
+    assert "git fetch https://example.org/vllm 11af7f02ab52c9130e422eeb4b44042fbd60c083" in build.files["Dockerfile"]
 
 
 def test_host_without_a_bundle_or_simulation_says_so(fleet_file: Path) -> None:

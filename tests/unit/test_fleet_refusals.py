@@ -314,6 +314,45 @@ REFUSALS = (
         (4, "defaults.services.gpt-oss.image.recipe", "unknown image recipe 'vllm-mxfp5'; did you mean vllm-mxfp4?"),
     ),
     refusal(
+        "own recipes: a template that is not there, one with a wrong name, both ways at once",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              image: {recipe: {template: ./mine.Dockerfile.j2, base: ubuntu, size_gib: 1, source: ours}}
+            other:
+              engine: vllm
+              model: gpt-oss-120b
+              port: 8001
+              image: {recipe: {template: ./Mine.txt, base: ubuntu, size_gib: 1, source: ours}}
+            third:
+              engine: vllm
+              model: gpt-oss-120b
+              port: 8002
+              image: {recipe: {reference: mine, digest: short, size_gib: 1, source: ours}}
+        hosts: {spark-1: {}}
+        """,
+        (12, "defaults.services.other.image.recipe.template", "a template's file is called NAME.Dockerfile.j2"),
+        (17, "defaults.services.third.image.recipe.digest", "has not the right form"),
+    ),
+    refusal(
+        "an own recipe whose template is not there",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              image: {recipe: {template: ./mine.Dockerfile.j2, base: ubuntu, size_gib: 1, source: ours}}
+        hosts: {spark-1: {}}
+        """,
+        (7, "defaults.services.gpt-oss.image.recipe.template", "mine.Dockerfile.j2; create it, or correct the path"),
+    ),
+    refusal(
         "listening to all without a key",
         """\
         fleet: office
@@ -737,6 +776,28 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
     path.write_text("\n".join(lines))
 
     assert "use fewer aliases" in problems_of(path)[0]
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("FROM {{ base }}\nRUN git fetch {{ pins.vllm.commit }}\n", "has no attribute 'vllm'; correct the template"),
+        ("FROM {{ base \n", "mine can not be rendered: "),
+        (b"FROM \xff\n", "can't decode byte 0xff"),
+    ],
+    ids=["wants what is not there", "syntax", "no text"],
+)
+def test_an_own_template_that_can_not_be_rendered_is_refused(template: str | bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.Dockerfile.j2").write_bytes(template if isinstance(template, bytes) else template.encode())
+    path = tmp_path / "fleet.yaml"
+    recipe = "{template: ./mine.Dockerfile.j2, base: ubuntu, size_gib: 1, source: ours}"
+    service = f"{{engine: vllm, model: gpt-oss-120b, image: {{recipe: {recipe}}}}}"
+    path.write_text(f"fleet: office\ndefaults:\n  services:\n    gpt-oss: {service}\nhosts: {{spark-1: {{}}}}\n")
+
+    (told,) = problems_of(path)
+
+    assert told.startswith(f"{path}:4: defaults.services.gpt-oss.image.recipe.template: ")
+    assert words in told
 
 
 def test_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None:

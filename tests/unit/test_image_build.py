@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,14 @@ import pytest
 from jinja2 import UndefinedError
 
 from modules.catalog import load_catalog
-from modules.images import Build, base_reference, build_of, image_reference, pull_reference
+from modules.images import Build, base_reference, build_of, image_reference, pinned, pull_reference
 from modules.spec.image import GitPin, Recipe
 from modules.spec.lock import Lock
+from tests.unit.dockerfile_stages import LAST, stages_of
 
 BUILT = {name: recipe for name, recipe in load_catalog().images.items() if recipe.template is not None}
 MXFP4 = BUILT["vllm-mxfp4"]
+RENDERED = Path(__file__).parents[1] / "samples" / "images" / "rendered"
 DIGEST = "sha256:" + "a" * 64
 
 
@@ -35,6 +38,21 @@ def test_rendering_twice_gives_the_same_name_and_every_pin_and_package_is_in_the
     assert f"ARG BASE={recipe.base}\n" in text
     assert "{{" not in text
     assert "{%" not in text
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_rendered_recipe_is_as_it_was_looked_through(name: str) -> None:
+    """After a meant change: TINDERBOX_RENEW=1 pytest tests/unit/test_image_build.py, and read the difference."""
+    kept = RENDERED / f"{name}.Dockerfile"
+    text = build_of(BUILT[name]).files["Dockerfile"]
+    if os.environ.get("TINDERBOX_RENEW") == "1":
+        kept.write_text(text)
+
+    assert text == kept.read_text()
+
+
+def test_no_rendered_recipe_is_kept_that_is_none() -> None:
+    assert sorted(path.stem for path in RENDERED.iterdir()) == sorted(BUILT)
 
 
 @pytest.mark.parametrize("name", BUILT)
@@ -98,8 +116,12 @@ def test_names_and_texts_of_files_do_not_run_together() -> None:
 def test_the_architecture_reaches_flashinfer_and_the_compilers() -> None:
     text = build_of(MXFP4).files["Dockerfile"]
 
-    assert text.count("FLASHINFER_CUDA_ARCH_LIST=12.1f") == 2  # where it is compiled, and where it runs
-    assert text.count("TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas") == 2
+    stages = stages_of(text)
+    for stage in ("flashinfer", "vllm", LAST):  # where something is compiled, and where it runs
+        settings = " ".join(line for line in stages[stage].lines if line.startswith("ENV "))
+        assert "FLASHINFER_CUDA_ARCH_LIST=12.1f" in settings
+        assert "TORCH_CUDA_ARCH_LIST=12.1f" in settings
+        assert "TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas" in settings
 
 
 def test_an_image_tells_where_it_comes_from() -> None:
@@ -141,6 +163,17 @@ def test_a_pulled_image_is_meant_by_the_recipes_digest_or_the_locks(reference: s
 def test_a_built_image_is_meant_by_its_content() -> None:
     assert image_reference(MXFP4, Lock()) == build_of(MXFP4).tag
     assert build_of(MXFP4).tag.startswith("tinderbox/vllm-mxfp4:")
+
+
+def test_a_built_image_is_another_one_on_another_base() -> None:
+    lock = Lock(images={"nvcr.io/nvidia/pytorch:26.01-py3": DIGEST})
+    by_digest = pinned(MXFP4, lock)
+
+    assert by_digest.base == f"nvcr.io/nvidia/pytorch@{DIGEST}"
+    assert pinned(by_digest, Lock(images={by_digest.base: DIGEST})) == by_digest
+    assert image_reference(MXFP4, lock) == build_of(by_digest).tag != build_of(MXFP4).tag
+    assert pinned(MXFP4, Lock()) == MXFP4
+    assert base_reference(by_digest.base, "registry.lab:5000") == f"registry.lab:5000/nvidia/pytorch@{DIGEST}"
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,14 @@ def test_an_image_of_the_owners_own_is_refused(tmp_path: Path, key: str, value: 
     assert key
 
 
+def test_an_image_of_a_recipe_that_is_written_out_is_refused(tmp_path: Path) -> None:
+    lines = [line for line in FLEET_FILE.splitlines() if not line.strip().startswith(("pins:", "packages:"))]
+    at = next(index for index, line in enumerate(lines) if line.strip() == "image:")
+    lines.insert(at + 1, "        recipe: {reference: docker.io/vllm/vllm-openai:v1, size_gib: 1, source: ours}")
+    with pytest.raises(ShareError, match="written out in your fleet file"):
+        shared(fleet_of("\n".join(lines), tmp_path))
+
+
 def test_a_service_without_figures_has_nothing_to_share(fleet: Fleet) -> None:
     host = next(iter(fleet.hosts.values()))
     with pytest.raises(ShareError, match="no figures"):

@@ -85,6 +85,9 @@ def _model(plan: ServicePlan, lock: Lock, words: frozenset[str]) -> SharedModel:
 
 def _image(plan: ServicePlan, lock: Lock, words: frozenset[str]) -> SharedImage:
     recipe, own = plan.recipe, plan.service.image
+    chosen = own.recipe or plan.engine.recipe
+    if not isinstance(chosen, str):
+        raise ShareError("the image is of a recipe that is written out in your fleet file, which nobody else has")
     for key, reference in (("base", recipe.base), ("reference", recipe.reference)):
         if reference is not None and is_private_image(reference):
             raise ShareError(f"image.{key} names a registry of your own ({reference}), which nobody else can reach")
@@ -98,7 +101,7 @@ def _image(plan: ServicePlan, lock: Lock, words: frozenset[str]) -> SharedImage:
     if digest is None and recipe.reference is not None:
         digest = lock.digest(recipe.reference)
     return SharedImage(
-        recipe=own.recipe or plan.engine.recipe,
+        recipe=chosen,
         reference=recipe.reference,
         digest=digest,
         base=recipe.base,
