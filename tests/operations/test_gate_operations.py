@@ -168,6 +168,13 @@ def test_in_doubt_it_measures_more_and_judges_all_runs_together() -> None:
     assert any("the verdict is in doubt" in line and "3 more of benchy" in line for line in host.logged)
 
 
+def test_a_host_on_which_nothing_is_measured_is_told_and_not_asked_for_ever() -> None:
+    stuck = with_result(PASSED, parts=parts(SCATTERED), judgement=None)
+    _, commands = given(stuck, gate=DOUBTFUL)
+    assert len(starts(commands)) == 1
+    assert "what was measured of service gpt-oss could not be read" in commands[-1].get_raw_value()
+
+
 def test_more_runs_must_fit_into_the_time_budget() -> None:
     tight = DOUBTFUL.model_copy(update={"time_budget_s": 60})
     first = with_result(PASSED, parts=parts(SCATTERED), judgement=None)
@@ -177,7 +184,8 @@ def test_more_runs_must_fit_into_the_time_budget() -> None:
 
 def test_a_figure_that_could_not_be_taken_is_tried_once_more_and_then_fails() -> None:
     holed = with_result(PASSED, parts=parts(report(cell(None, [61.0] * 3))), judgement=None)
-    _, commands = given(replace(PASSED, result=None), holed, holed)
+    again = with_result(holed, parts=holed.result.parts, judgement=None, finished="2026-11-30T04:46:19Z")  # type: ignore[union-attr]
+    _, commands = given(replace(PASSED, result=None), holed, again)
     started = [measuring(one) for one in starts(commands)]
     assert [one["append"] for one in started] == [False, False]
     assert "not measured (the report has no value)" in commands[-1].get_raw_value()
@@ -239,7 +247,8 @@ def test_it_is_held_to_the_median_of_the_fleets_other_hosts(
 @pytest.mark.parametrize("driver", ["580.126.09", "580.95.05"])
 def test_another_driver_and_who_asks_make_it_measure(driver: str) -> None:
     changed = driver != RESULT.driver
-    host, commands = given(replace(PASSED, driver=driver), with_result(PASSED, judgement=None), asked=not changed)
+    new = with_result(PASSED, judgement=None, finished="2026-11-30T05:45:19Z")
+    host, commands = given(replace(PASSED, driver=driver), new, asked=not changed)
     assert measuring(commands[0])["measure"] == {"benchy": 3}
     assert any(("the driver is" if changed else "asked to") in line for line in host.logged)
 
