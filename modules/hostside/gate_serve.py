@@ -58,7 +58,7 @@ def conversations(path: Path, sha256: str, count: int, seed: int) -> list[dict[s
 
 
 def entries(path: Path, chunk: int = 1 << 20) -> Iterator[dict[str, Any]]:
-    """Each object of a file that holds a list of them. The published one has 670 MB; the host's memory is the engine's."""
+    """Each object of a list in a file. The published one has 670 MB, and the host's memory is the engine's."""
     decoder, text, at = json.JSONDecoder(), "", 0
     with path.open(encoding="utf-8") as file:
         while new := file.read(chunk):
