@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from modules.fleet.compose import composed_recipe
-from modules.images import Build, build_of
+from modules.images import Build, build_of, pinned
 from modules.spec.image import ImageOverride, Recipe
+from modules.spec.lock import Lock
 from tests.lab.lab_driver import Lab
 
 NAME = "tiny"
@@ -33,17 +34,22 @@ def tiny(lab: Lab, dockerfile: str | None = None, *, name: str = NAME, **fields:
             for name, commit in (("kernels", "a"), ("server", "b"))
         },
         "packages": {"fast": "1.0"},
+        "arguments": {"WAIT": "0"},
+        "compiler_gib": 0,
         "size_gib": 0.1,
         "source": "for tests",
     }
     return {**recipe, **fields}
 
 
-def built(lab: Lab, recipe: Mapping[str, Any], override: Mapping[str, Any] | None = None) -> Build:
-    """What the product makes of such a recipe."""
+def built(
+    lab: Lab, recipe: Mapping[str, Any], override: Mapping[str, Any] | None = None, lock: Lock | None = None
+) -> Build:
+    """What the product makes of such a recipe. `lock`: where its base was resolved."""
     path = str(lab.layout.folder / str(recipe["template"]))
     written_out = Recipe.model_validate({**recipe, "template": path})
-    return build_of(composed_recipe(written_out, ImageOverride.model_validate(override or {})))
+    composed = composed_recipe(written_out, ImageOverride.model_validate(override or {}))
+    return build_of(pinned(composed, lock or Lock()))
 
 
 def fleet_with(lab: Lab, host: str, recipe: Mapping[str, Any], *, name: str = "fleet-tiny", **image: Any) -> Path:
