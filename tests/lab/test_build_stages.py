@@ -12,7 +12,7 @@ from modules.fleet.lock import read_lock
 from tests.lab.builds import await_job, build_log, is_at, stage, stages_made, steps_of
 from tests.lab.killed_run import find_job
 from tests.lab.lab_driver import Lab, Run
-from tests.lab.tiny_recipe import BASE, built, fleet_with, tiny
+from tests.lab.tiny_recipe import BASE, built, fleet_with, pins, tiny
 
 pytestmark = pytest.mark.lab
 HOST = "spark-1"
@@ -22,9 +22,14 @@ OTHER = "c" * 40
 @pytest.fixture(scope="module")
 def recipe(lab: Lab, first_run: Run) -> dict[str, Any]:
     """The tiny recipe, built once. Another package for each session, so that a lab that stays up has not built it."""
-    recipe = tiny(lab, packages={"fast": f"1.{uuid4().int % 10**6}"}, arguments={"WAIT": "3"})
+    fresh: dict[str, Any] = {"packages": {"fast": f"1.{uuid4().int % 10**6}"}, "pins": pins(uuid4().hex + "0" * 8)}
+    recipe = tiny(lab, arguments={"WAIT": "3"}, build_minutes=[1, 2], **fresh)
+    lab.ssh(HOST, "sudo rm -f /var/lib/tinderbox/images/tiny.times.json")
     run = stage(lab, fleet_with(lab, HOST, recipe))
     assert run.rc == 0, run.text
+    # No build of it was ever timed here.
+    assert "others took 1 to 2 minutes" in run.text
+    assert " left · " not in run.text
     return recipe
 
 

@@ -29,10 +29,7 @@ def tiny(lab: Lab, dockerfile: str | None = None, *, name: str = NAME, **fields:
     recipe = {
         "template": f"./recipes/{template.name}",
         "base": BASE,
-        "pins": {
-            name: {"repository": f"https://git.lab/{name}", "commit": commit * 40}
-            for name, commit in (("kernels", "a"), ("server", "b"))
-        },
+        "pins": pins("a" * 40),
         "packages": {"fast": "1.0"},
         "arguments": {"WAIT": "0"},
         "compiler_gib": 0,
@@ -40,6 +37,11 @@ def tiny(lab: Lab, dockerfile: str | None = None, *, name: str = NAME, **fields:
         "source": "for tests",
     }
     return {**recipe, **fields}
+
+
+def pins(commit: str) -> dict[str, Any]:
+    """Its source trees, all at one commit."""
+    return {name: {"repository": f"https://git.lab/{name}", "commit": commit} for name in ("kernels", "server")}
 
 
 def built(
