@@ -353,6 +353,24 @@ REFUSALS = (
         (7, "defaults.services.gpt-oss.image.recipe.template", "mine.Dockerfile.j2; create it, or correct the path"),
     ),
     refusal(
+        "limits of builds that are none, and a recipe whose compiler gives memory back",
+        """\
+        fleet: office
+        defaults:
+          build: {keep_gib: -1, stop_engines: perhaps, stop_engine: true}
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              image: {recipe: {reference: mine, compiler_gib: -8, size_gib: 1, source: ours}}
+        hosts: {spark-1: {}}
+        """,
+        (3, "defaults.build.keep_gib", "out of range: must be at least 0"),
+        (3, "defaults.build.stop_engine", "unknown key; did you mean stop_engines?"),
+        (3, "defaults.build.stop_engines", "true or false"),
+        (8, "defaults.services.gpt-oss.image.recipe.compiler_gib", "out of range: must be at least 0"),
+    ),
+    refusal(
         "listening to all without a key",
         """\
         fleet: office
