@@ -95,23 +95,23 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Registry
 
-    def do_GET(self) -> None:  # noqa: N802, the base class's names
+    def do_GET(self) -> None:
         self._read()
 
-    def do_HEAD(self) -> None:  # noqa: N802
+    def do_HEAD(self) -> None:
         self._read()
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         self._write()
 
-    def do_PATCH(self) -> None:  # noqa: N802
+    def do_PATCH(self) -> None:
         self._write()
 
-    def do_PUT(self) -> None:  # noqa: N802
+    def do_PUT(self) -> None:
         self._write()
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002, the base class's name
-        print(f"{self.client_address[0]} {format % arguments}", flush=True)  # noqa: T201, the unit's log
+        print(f"{self.client_address[0]} {format % arguments}", flush=True)
 
     def _read(self) -> None:
         if urlsplit(self.path).path in {"/v2", "/v2/"}:
@@ -148,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(404, "BLOB_UPLOAD_UNKNOWN", found["reference"])
         except OSError as error:
             self.close_connection = True
-            print(f"tinderbox: {self.server.store.root}: {error.strerror or error}", flush=True)  # noqa: T201
+            print(f"tinderbox: {self.server.store.root}: {error.strerror or error}", flush=True)
             self._error(507, "UNKNOWN", f"{self.server.store.root}: {error.strerror or error}")
 
     def _take(self, name: str, kind: str, reference: str, query: Mapping[str, str]) -> None:

@@ -3,15 +3,14 @@
     image_state.py REFERENCE...
 
 `images`: reference → {"id", "recipe"} or null; `removable`: names of ours that nothing needs; `registry`: bytes of
-layers, kept for passing images on, that no image here is made of; `offer`: whether a transfer has left something behind.
-Nothing here changes anything.
+layers, kept for passing images on, that no image here is made of; `offer`: whether a transfer has left something
+behind. Nothing here changes anything.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -53,8 +52,8 @@ def removable(
 ) -> list[str]:
     """Names of images that may go.
 
-    `listed`: (id, name) of every name that docker has. `wanted`: what the fleet file wants here. `needed`: see `served`;
-    None: nothing may go. `running`: names and ids that containers, stopped ones too, were made from.
+    `listed`: (id, name) of every name that docker has. `wanted`: what the fleet file wants here. `needed`: see
+    `served`; None: nothing may go. `running`: names and ids that containers, stopped ones too, were made from.
     """
     if needed is None:
         return []

@@ -1,8 +1,8 @@
 """Layers and manifests of images as a registry keeps them: content by its digest, names that point to it.
 
-    <root>/blobs/<hex digits of the sha256>      layers, configurations and manifests
-    <root>/uploads/<id>                          what is still on its way
-    <root>/names/<name>/<tag>.json               {"digest", "mediaType", "blobs": what the manifest is made of}
+<root>/blobs/<hex digits of the sha256>      layers, configurations and manifests
+<root>/uploads/<id>                          what is still on its way
+<root>/names/<name>/<tag>.json               {"digest", "mediaType", "blobs": what the manifest is made of}
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Store:
     def images(self) -> dict[str, list[str]]:
         """`name:tag` → digests of all that it is made of."""
         names = sorted({path.parent for path in self.root.glob("names/**/*.json")})
-        found = {}
+        found: dict[str, list[str]] = {}
         for folder in names:
             name = folder.relative_to(self.root / "names").as_posix()
             found |= {f"{name}:{tag}": list(map(str, entry["blobs"])) for tag, entry in self._tags(name)}

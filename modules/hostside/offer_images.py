@@ -1,11 +1,11 @@
 """Offer this host's images to the fleet's other hosts, for the time of a transfer and to nobody else.
 
     offer_images.py begin < OFFER   have the registry run; prints the JSON of what receivers need, their key among it
-    offer_images.py end             have it stop when nobody is served any more; what was left by a cut run goes too
+    offer_images.py end             have it stop when nobody is served any more; what a cut run has left goes too
     offer_images.py serve           what the unit runs
 
-OFFER: `address` of this host on the fleet's network, `port`, and in PEM form `authority`, `server` and `client` (each
-certificate with its key). The registry listens on that address over TLS, where only who shows a certificate of this
+OFFER: `address` of this host on the fleet's network, `port`, and in PEM form the certificates `authority`, and `server`
+and `client` with their keys. The registry listens on that address over TLS, where only who shows a certificate of this
 very authority may read, and on loopback in plain HTTP, where docker pushes to it. An offer that is already open is kept
 with its keys, since others may be receiving by them.
 """
@@ -35,6 +35,7 @@ else:
 UNIT = "tinderbox-offer.service"
 # In memory: the keys are gone with a restart of the host.
 FOLDER = Path("/run/tinderbox/offer")
+RECEIVED_KEYS = Path("/run/tinderbox/receive")
 # An offer that a cut run forgot ends by itself.
 LONGEST_S = 6 * 3600
 IDLE_S = 15 * 60
@@ -66,6 +67,7 @@ def begin(offer: dict[str, object]) -> dict[str, object]:
     place = {"address": offer["address"], "port": offer["port"]}
     if is_active() and (kept := read_json(FOLDER / "offer.json")) is not None:
         if kept["place"] == place:
+            subprocess.run(["systemctl", "kill", "--signal=SIGUSR2", UNIT], check=False, capture_output=True)
             return answer(place)
         subprocess.run(["systemctl", "stop", UNIT], check=False)
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -84,15 +86,17 @@ def begin(offer: dict[str, object]) -> dict[str, object]:
         if not is_active():
             break
         time.sleep(_LOOK_S)
-    said = subprocess.run(["journalctl", "-u", UNIT, "-n", "3", "-o", "cat"], capture_output=True, text=True, check=False)
+    said = subprocess.run(
+        ["journalctl", "-u", UNIT, "-n", "3", "-o", "cat"], capture_output=True, text=True, check=False
+    )
     end()
     raise SystemExit(f"{started.stderr.strip()}\n{said.stdout.strip()}".strip())
 
 
 def answer(place: dict[str, object]) -> dict[str, object]:
     """What receivers need."""
-    pems = {name: (FOLDER / f"{name}.pem").read_text() for name in ("authority", "client")}
-    return {**place, **pems}
+    keys = "".join((FOLDER / f"{name}.pem").read_text() for name in ("client", "authority"))
+    return {**place, "keys": keys}
 
 
 def is_active() -> bool:
@@ -102,6 +106,7 @@ def is_active() -> bool:
 
 def end() -> bool:
     """Have the registry stop: at once when nobody is connected, else as soon as nobody is. Returns whether it has."""
+    shutil.rmtree(RECEIVED_KEYS, ignore_errors=True)
     if is_active():
         subprocess.run(["systemctl", "kill", "--signal=SIGUSR1", UNIT], check=False, capture_output=True)
         deadline = time.monotonic() + _DRAIN_S
@@ -136,6 +141,7 @@ def serve() -> None:
         ) from error
     leaving = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: leaving.set())
+    signal.signal(signal.SIGUSR2, lambda *_: leaving.clear())
     for registry in registries:
         threading.Thread(target=registry.serve_forever, daemon=True).start()
     (FOLDER / "listening").touch(mode=0o600)

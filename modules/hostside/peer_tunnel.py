@@ -8,20 +8,23 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 _CHUNK = 1 << 18
 _CONNECT_S = 15.0
 _SILENCE_S = 300.0
+_CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 # How a TLS client begins. Docker tries TLS first, which is not spoken at this end.
 _TLS_HELLO = b"\x16"
 
 
-def client_tls(certificate: Path, authority: Path) -> ssl.SSLContext:
-    """A client's context: trusts `authority` alone, and shows `certificate` (PEM with its key)."""
-    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(authority))
+def client_tls(keys: Path) -> ssl.SSLContext:
+    """A client's context. `keys`: PEM of what it shows, with its key, and last of the one authority that it trusts."""
+    authority = keys.read_text().rpartition(_CERTIFICATE)
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cadata=authority[1] + authority[2])
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate)
+    context.load_cert_chain(keys)
     return context
 
 
@@ -79,12 +82,9 @@ class Tunnel:
     @staticmethod
     def _upwards(here: socket.socket, there: ssl.SSLSocket) -> None:
         try:
-            while chunk := here.recv(_CHUNK):
-                there.sendall(chunk)
-        except OSError:
-            pass
+            with suppress(OSError):
+                while chunk := here.recv(_CHUNK):
+                    there.sendall(chunk)
         finally:
-            try:
+            with suppress(OSError):
                 there.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass

@@ -1,9 +1,9 @@
-"""Remove the images of ours that nothing on this host needs any more: neither the fleet file, nor a service's current or
-last good release, nor a container. What is not called as Tinderbox calls its images is never touched.
+"""Remove the images of ours that nothing on this host needs any more.
 
     prune_images.py WANTED...
 
-WANTED: images that the fleet file wants here.
+WANTED: images that the fleet file wants here. Needed are also those of every service's current and last good release,
+and of every container. What is not called as Tinderbox calls its images is never touched.
 """
 
 from __future__ import annotations

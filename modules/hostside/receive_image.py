@@ -2,9 +2,10 @@
 
     receive_image.py KEYS ADDRESS PORT NAME DIGEST ID
 
-KEYS: folder with `authority.pem` and `client.pem`. NAME: what the image is called here and there. DIGEST: of its
-manifest there. ID: the image's there, which it must have here too. The name is given last, so that whatever had it
-before has it until then. Exit status: 0 it is here; 1 not, with the reason in the last lines.
+KEYS: file with this host's certificate and key for the transfer, and last the authority's; it is removed. NAME: what
+the image is called here and there. DIGEST: of its manifest there. ID: the image's there, which it must have here too.
+The name is given last, so that whatever had it before has it until then. Exit status: 0 it is here; 1 not, with the
+reason in the last lines.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import argparse
 import http.client
 import json
 import re
-import shutil
 import socket
 import ssl
 import sys
@@ -80,7 +80,7 @@ class Arrival:
 
 
 def layer_sizes(tunnel: Tunnel, wanted: Wanted) -> dict[str, int]:
-    """Sizes of the image's layers, from its manifest. Raises `DockerError`: the other host does not answer, or not so."""
+    """Sizes of the image's layers, from its manifest. Raises `DockerError`: the other host does not answer well."""
     repository = wanted.name.rpartition(":")[0]
     try:
         connection = http.client.HTTPConnection(wanted.address, wanted.port)
@@ -138,8 +138,8 @@ def reason(last: list[str], wanted: Wanted) -> str:
     said = "\n".join(last)
     if _DAMAGED.search(said):
         return (
-            f"a layer of {wanted.name} came damaged from {wanted.address} and was refused: run again; it is then checked "
-            "there and sent anew. What this host had before is as it was"
+            f"a layer of {wanted.name} came damaged from {wanted.address} and was refused: run again; it is then "
+            "checked there and sent anew. What this host had before is as it was"
         )
     if _FULL.search(said):
         return f"docker's disk is full on this host: make room for {wanted.name} (docker system df), and run again"
@@ -149,9 +149,9 @@ def reason(last: list[str], wanted: Wanted) -> str:
 def receive(wanted: Wanted, progress: Progress, sleep: Callable[[float], None] = time.sleep) -> None:
     """Pull, trying again where the way broke; verify; name."""
     docker.await_daemon()
-    if not (wanted.keys / "client.pem").exists():
+    if not wanted.keys.exists():
         raise DockerError("the key for this transfer is gone, as after a restart of this host: run again")
-    tls = client_tls(wanted.keys / "client.pem", wanted.keys / "authority.pem")
+    tls = client_tls(wanted.keys)
     with Tunnel(wanted.address, wanted.port, tls) as tunnel:
         for left in reversed(range(_TRIES)):
             try:
@@ -192,7 +192,7 @@ def main() -> int:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1
     finally:
-        shutil.rmtree(wanted.keys, ignore_errors=True)
+        wanted.keys.unlink(missing_ok=True)
     print(f"{wanted.name} is {wanted.id}")
     return 0
 

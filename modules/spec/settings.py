@@ -12,6 +12,7 @@ from modules.spec.base import (
     WRITTEN_OUT,
     AbsolutePath,
     EnvironmentValue,
+    HostName,
     IpAddress,
     Name,
     Port,
@@ -62,6 +63,19 @@ class Runtime(Strict):
     log_max_files: int = Field(default=3, ge=1)
 
 
+class Images(Strict):
+    """How hosts come by their images. `builder`: the host that builds and pulls for those that name it, and itself.
+
+    `port`: at which the host that has an image offers it to the others, for the time of the transfer, and which docker
+    on that host pushes to. `prune`: remove images of ours that neither the fleet file nor the current or last good
+    release of any service on the host needs.
+    """
+
+    builder: HostName | None = None
+    port: Port = 5599
+    prune: bool = True
+
+
 class Weights(Strict):
     """Where weights are kept: an ordinary Hugging Face home."""
 
@@ -96,6 +110,7 @@ class HostSettings(Strict):
     network: Network = Network()
     cuda: Cuda = Cuda()
     runtime: Runtime = Runtime()
+    image: Images = Images()
     weights: Weights = Weights()
     services: dict[Name, Service] = {}
 

@@ -1,0 +1,50 @@
+"""An image of a few layers that no compression makes smaller, so that the bytes of a transfer mean something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from modules.images import Build
+from tests.lab.lab_driver import Lab
+from tests.lab.tiny_recipe import built, tiny
+
+NAME = "layered"
+DOCKERFILE = """\
+ARG BASE={{ base }}
+# hadolint ignore=DL3006
+FROM ${BASE}
+{% for seed in arguments.LAYERS.split() %}
+RUN ["python3", "-c", "import random; random.seed('{{ seed }}'); \\
+open('/layer-{{ loop.index }}', 'wb').write(random.randbytes({{ arguments.MIB }} << 20))"]
+{% endfor %}
+LABEL tinderbox.check='["test", "-s", "/layer-1"]'
+COPY tinderbox-image.json /etc/tinderbox-image.json
+"""
+
+
+def layered(lab: Lab, layers: Sequence[str], mib: int) -> dict[str, Any]:
+    """The recipe as a fleet file writes it out. `layers`: a word for each, from which its content is made."""
+    return tiny(lab, DOCKERFILE, name=NAME, pins={}, packages={}, arguments=_arguments(layers, mib))
+
+
+def layered_build(lab: Lab, layers: Sequence[str], mib: int) -> Build:
+    """What the product makes of it."""
+    return built(lab, layered(lab, layers, mib))
+
+
+def layered_fleet(lab: Lab, hosts: Sequence[str], layers: Sequence[str], mib: int, **settings: Any) -> Path:
+    """A fleet file of these hosts, whose only service has this image. `settings`: of every host, by section."""
+
+    def change(content: dict[str, Any]) -> None:
+        content["hosts"] = {host: content["hosts"][host] for host in hosts}
+        content["defaults"] |= settings
+        for service in content["defaults"]["services"].values():
+            service["image"] = {"recipe": layered(lab, layers, mib)}
+
+    return lab.write_fleet("fleet-layered", change)
+
+
+def _arguments(layers: Sequence[str], mib: int) -> dict[str, str]:
+    return {"LAYERS": " ".join(layers), "MIB": str(mib)}
