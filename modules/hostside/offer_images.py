@@ -51,7 +51,8 @@ def unit_command(python: str, program: str) -> list[str]:
         "Type": "exec",
         "RuntimeMaxSec": str(LONGEST_S),
         "TimeoutStopSec": "10",
-        "ExecStopPost": f"/bin/rm -rf {FOLDER}",
+        # Outside of what the registry itself may do.
+        "ExecStopPost": f"+/bin/rm -rf {FOLDER}",
         "ProtectSystem": "strict",
         "ProtectHome": "yes",
         "PrivateTmp": "yes",
