@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from pyinfra.api import Host, State
 
-from modules.facts.image import ImageState
+from modules.facts.image import ImageOnHost, ImageState
 from modules.facts.image_survey import HostImages, ImagesOnHost
 from modules.fleet import load_fleet, plan_for
 from modules.fleet.lock import read_lock
@@ -75,9 +75,16 @@ def surveyed(host: Host) -> HostImages | None:
 
 
 def image_on(host: Host, reference: str) -> ImageState | None:
-    """One image as `surveyed` has found it; None: the host did not answer."""
-    found = surveyed(host)
-    return None if found is None else found.images.get(reference, ImageState(None, None))
+    """One image as this stage of the run has found it, or asked for here; None: the host did not answer."""
+    found = run_of(host.state).surveys.get(host.name) if in_run(host) else None
+    if found is not None and reference in found.images:
+        return found.images[reference]
+    return host.get_fact(ImageOnHost, reference=reference)
+
+
+def in_run(host: Host) -> bool:
+    """Whether the host is one of a run's, among which images are passed on."""
+    return getattr(host, "state", None) is not None
 
 
 def has_image(found: HostImages, recipe: Recipe) -> bool:
@@ -91,6 +98,8 @@ def has_image(found: HostImages, recipe: Recipe) -> bool:
 
 def passing_for(host: Host, recipe: Recipe) -> Passing:
     """Who makes a recipe's image in this run, and who gets it from there; decided once, for all hosts alike."""
+    if not in_run(host):
+        return Passing(host.name, ())
     run, key = run_of(host.state), image_key(recipe)
     hosts = load_fleet().hosts
     named = {name: other.settings.image.builder for name, other in hosts.items()}
