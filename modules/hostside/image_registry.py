@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -111,7 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._write()
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002, the base class's name
-        print(f"{self.client_address[0]} {format % arguments}", flush=True)
+        sys.stdout.write(f"{self.client_address[0]} {format % arguments}\n")
+        sys.stdout.flush()
 
     def _read(self) -> None:
         if urlsplit(self.path).path in {"/v2", "/v2/"}:

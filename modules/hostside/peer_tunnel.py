@@ -5,10 +5,10 @@ Docker takes a registry on loopback as it is, without certificates in its own fo
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 _CHUNK = 1 << 18
@@ -71,20 +71,42 @@ class Tunnel:
                 if here.recv(1, socket.MSG_PEEK) in {_TLS_HELLO, b""}:
                     return
                 with self.connect() as there:
-                    threading.Thread(target=self._upwards, args=(here, there), daemon=True).start()
-                    while chunk := there.recv(_CHUNK):
-                        with self._lock:
-                            self.received += len(chunk)
-                        here.sendall(chunk)
+                    self._relay(here, there)
             except OSError as error:
                 print(f"the connection to {self._there[0]} broke: {error}", flush=True)
 
-    @staticmethod
-    def _upwards(here: socket.socket, there: ssl.SSLSocket) -> None:
+    def _relay(self, here: socket.socket, there: ssl.SSLSocket) -> None:
+        """Carry bytes both ways until one side ends.
+
+        In one thread: a TLS connection bears no second one. And without waiting in TLS, which may have read something
+        of its own (a session ticket) while the request is still to be sent.
+        """
+        there.setblocking(False)
+        while True:
+            readable = [there] if there.pending() else select.select([here, there], [], [], _SILENCE_S)[0]
+            if not readable:
+                return
+            if there in readable:
+                try:
+                    chunk = there.recv(_CHUNK)
+                except ssl.SSLWantReadError:
+                    continue
+                if not chunk:
+                    return
+                with self._lock:
+                    self.received += len(chunk)
+                here.sendall(chunk)
+            if here in readable:
+                chunk = here.recv(_CHUNK)
+                if not chunk:
+                    return
+                _send(there, chunk)
+
+
+def _send(there: ssl.SSLSocket, chunk: bytes) -> None:
+    left = memoryview(chunk)
+    while left:
         try:
-            with suppress(OSError):
-                while chunk := here.recv(_CHUNK):
-                    there.sendall(chunk)
-        finally:
-            with suppress(OSError):
-                there.shutdown(socket.SHUT_RDWR)
+            left = left[there.send(left) :]
+        except ssl.SSLWantWriteError:
+            select.select([], [there], [], _SILENCE_S)

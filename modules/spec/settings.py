@@ -63,7 +63,7 @@ class Runtime(Strict):
     log_max_files: int = Field(default=3, ge=1)
 
 
-class Images(Strict):
+class Image(Strict):
     """How hosts come by their images. `builder`: the host that builds and pulls for those that name it, and itself.
 
     `port`: at which the host that has an image offers it to the others, for the time of the transfer, and which docker
@@ -110,7 +110,7 @@ class HostSettings(Strict):
     network: Network = Network()
     cuda: Cuda = Cuda()
     runtime: Runtime = Runtime()
-    image: Images = Images()
+    image: Image = Image()
     weights: Weights = Weights()
     services: dict[Name, Service] = {}
 

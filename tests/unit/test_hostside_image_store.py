@@ -8,6 +8,7 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -224,3 +225,13 @@ def test_a_receiver_takes_nothing_from_another_authority(offered: Registry, tmp_
 def _asked(connection: http.client.HTTPSConnection) -> http.client.HTTPResponse:
     connection.request("GET", "/v2/")
     return connection.getresponse()
+
+
+def test_many_at_once_get_all_of_it(store: Store, offered: Registry, keys: TransferKeys, tmp_path: Path) -> None:
+    layers = [bytes([number]) * (3 << 20) for number in range(4)]
+    fill(store, NAME, TAG, *layers)
+    wanted = [layers[number % 4] for number in range(40)]
+    with tunnel_to(offered, keys, tmp_path) as tunnel, ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda layer: ask(tunnel.port, f"/v2/{NAME}/blobs/{digest(layer)}"), wanted))
+    assert [(status, len(body)) for status, body in answers] == [(200, 3 << 20)] * 40
+    assert [body for _, body in answers] == wanted
