@@ -3,9 +3,9 @@
 from pyinfra import host
 
 from modules.fleet import plan_of
-from roles.image import old_images
+from roles.image import prune
 from roles.site import site
 
 plan = plan_of(host)
 site(plan=plan)
-old_images(plan=plan)
+prune(plan=plan)

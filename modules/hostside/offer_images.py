@@ -67,7 +67,7 @@ def begin(offer: dict[str, object]) -> dict[str, object]:
     """Have the registry run. Returns what receivers need."""
     place = {"address": offer["address"], "port": offer["port"]}
     if is_active() and (kept := read_json(FOLDER / "offer.json")) is not None:
-        if kept["place"] == place:
+        if kept["place"] == place and STORE.is_dir():
             subprocess.run(["systemctl", "kill", "--signal=SIGUSR2", UNIT], check=False, capture_output=True)
             return answer(place)
         subprocess.run(["systemctl", "stop", UNIT], check=False)

@@ -47,7 +47,7 @@ def image(plan: HostPlan) -> None:
 
 
 @deploy("Old images")
-def old_images(plan: HostPlan) -> None:
+def prune(plan: HostPlan) -> None:
     """Remove what neither the fleet file nor a current or last good release needs; after gates have passed."""
     images_pruned(
         name="Images that nothing needs any more", recipes=recipes_of(plan.name), wanted=plan.settings.image.prune

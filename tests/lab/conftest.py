@@ -31,9 +31,9 @@ def lab() -> Iterator[Lab]:
     yield from _lab(_NAME, _HOSTS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def wide_lab() -> Iterator[Lab]:
-    """A lab of four bare hosts for the tests of one file."""
+    """A lab of four bare hosts, for what passes between hosts."""
     yield from _lab(f"{_NAME}-wide", _WIDE_HOSTS)
 
 

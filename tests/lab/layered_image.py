@@ -46,5 +46,16 @@ def layered_fleet(lab: Lab, hosts: Sequence[str], layers: Sequence[str], mib: in
     return lab.write_fleet("fleet-layered", change)
 
 
+def forget_images(lab: Lab, hosts: Sequence[str]) -> None:
+    """Leave no image, layer or job of earlier tests on the hosts."""
+    kept = "/var/lib/tinderbox/registry /var/lib/tinderbox/jobs /var/lib/tinderbox/images"
+    for host in hosts:
+        lab.ssh(host, "sudo systemctl stop 'tinderbox-offer.service' 'tinderbox-job-*'; sudo rm -rf /run/tinderbox")
+        lab.ssh(
+            host,
+            f"sudo docker image prune -af > /dev/null; sudo docker builder prune -af > /dev/null; sudo rm -rf {kept}",
+        )
+
+
 def _arguments(layers: Sequence[str], mib: int) -> dict[str, str]:
     return {"LAYERS": " ".join(layers), "MIB": str(mib)}

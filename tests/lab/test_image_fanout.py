@@ -16,7 +16,7 @@ import yaml
 from modules.images import Build
 from modules.operations.transfer_keys import transfer_keys
 from tests.lab.lab_driver import Lab, Run
-from tests.lab.layered_image import NAME, layered_build, layered_fleet
+from tests.lab.layered_image import NAME, forget_images, layered_build, layered_fleet
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 HOSTS = ("spark-1", "spark-2", "spark-3", "spark-4")
@@ -78,6 +78,7 @@ class Fanout:
 def fanout(wide_lab: Lab) -> Fanout:
     run = wide_lab.converge("deploys/runtime.py")
     assert run.rc == 0, run.text
+    forget_images(wide_lab, HOSTS)
     return Fanout(wide_lab)
 
 
