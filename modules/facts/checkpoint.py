@@ -17,9 +17,13 @@ _PROGRAM = str(layout.PROGRAMS / "checkpoint.py")
 
 @dataclass(frozen=True)
 class CheckpointState:
-    """`problems`: a line for each file or tensor that is not as its header or the index says."""
+    """`memory_total`: of the host, in bytes.
+
+    `problems`: a line for each file or tensor that is not as its header or the index says.
+    """
 
     checkpoint: Checkpoint
+    memory_total: int
     problems: tuple[str, ...]
 
 
@@ -39,4 +43,4 @@ class CheckpointFiles(HostFact[CheckpointState]):
     @override
     def parse(self, lines: list[str]) -> CheckpointState:
         summary = json.loads(lines[-1])
-        return CheckpointState(from_summary(summary), tuple(summary["problems"]))
+        return CheckpointState(from_summary(summary), int(summary["memory_total"]), tuple(summary["problems"]))

@@ -13,6 +13,7 @@ from modules.facts.base import HostFact
 from modules.facts.hostside import HOME
 
 PROBE = f"{HOME}/compile_probe.py"
+PTXAS_PROBE = f"{HOME}/ptxas_probe.py"
 
 
 @dataclass(frozen=True)
@@ -45,3 +46,32 @@ class CompileProbe(HostFact[Mapping[str, ProbedFeature]]):
             name: ProbedFeature(wanted=feature["wanted"], reason=feature["reason"])
             for name, feature in answer["features"].items()
         }
+
+
+@dataclass(frozen=True)
+class TritonPtxas:
+    """`path`: what TRITON_PTXAS_PATH names, None where nothing. `reason`: why it does not assemble; None: it does."""
+
+    path: str | None
+    reason: str | None
+
+
+class PtxasProbe(HostFact[TritonPtxas]):
+    """Whether the ptxas that Triton uses on the host assembles for an architecture; tried anew each time.
+
+    + architecture: for example 12.1f
+    """
+
+    @override
+    def command(self, architecture: str) -> StringCommand:
+        return StringCommand(
+            *("if test -e", PTXAS_PROBE, "; then python3", PTXAS_PROBE, "--tell --architecture"),
+            *(QuoteString(architecture), "; else echo null; fi"),
+        )
+
+    @override
+    def parse(self, lines: list[str]) -> TritonPtxas:
+        answer = json.loads(lines[-1])
+        if answer is None:
+            return TritonPtxas(None, "our programs are not on the host yet")
+        return TritonPtxas(answer["path"], answer["reason"])

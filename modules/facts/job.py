@@ -14,7 +14,7 @@ JOB_PROGRAM = "/usr/local/lib/tinderbox/job.py"
 
 
 class JobProgress(BaseModel):
-    """What the job's program last said. `total` 0: not known. `rate`: `unit` per second."""
+    """What the job's program last said. `total` 0: not known. `rate`: `unit` per second. `left_s`: to the job's end."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -23,6 +23,8 @@ class JobProgress(BaseModel):
     total: float = 0
     unit: str = ""
     rate: float = 0
+    left_s: float | None = None
+    note: str = ""
 
 
 class JobStatus(BaseModel):

@@ -13,6 +13,8 @@ from modules.spec.settings import HostSettings
 
 Schema = dict[str, Any]
 
+# Sections whose model is not called as they are.
+_MODELS = {"build": "BuildLimits"}
 PATH = Path(__file__).resolve().parents[2] / "inventory" / "fleet.schema.json"
 
 
@@ -49,7 +51,7 @@ def _describe(fleet: Schema) -> None:
         section, _, key = path.partition(".")
         within = definitions["HostSettings"]["properties"]
         if key:
-            within = definitions[section.capitalize()]["properties"]
+            within = definitions[_MODELS.get(section, section.capitalize())]["properties"]
         within[key or section]["description"] = words
 
 

@@ -12,6 +12,6 @@ def workload_command(workload: BenchyWorkload, repository: str, served_as: str) 
     words = ["llama-benchy", "--model", repository, "--served-model-name", served_as]
     for flag in ("pp", "tg", "depth", "concurrency"):
         words += [f"--{flag}", *map(str, getattr(workload, flag))]
-    words += ["--runs", str(workload.runs), "--exact-tg", "--no-cache", "--latency-mode", "generation"]
+    words += ["--runs", str(workload.runs), "--exact-tg", "--no-cache", "--latency-mode", workload.latency_mode]
     words += [] if workload.coherence else ["--skip-coherence"]
     return shlex.join(words)

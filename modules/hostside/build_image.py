@@ -2,36 +2,47 @@
 
     build_image.py REQUEST.json
 
-The request: `tag`, `digest` (of the recipe), `base` (reference to pull), `files` (name → text, with the Dockerfile) and
-`size_gib`. An image that was built from the same recipe before and has lost its name gets it back. Exit status: 0 the
-tag is there; 1 with the reason in the last lines.
+The request: `tag`, `digest` (of the recipe), `base` (reference to pull), `files` (name → text, with the Dockerfile),
+`size_gib`, and what else `Request` has. An image that was built from the same recipe before and has lost its name gets
+it back. Of a build that failed, `result.json` in the job's directory holds the step and its last lines. Exit status: 0
+the tag is there; 1 with the reason in the last lines.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
+    from modules.hostside.atomic import write_json
+    from modules.hostside.build_evidence import BuildEvidence, kernel_lines
+    from modules.hostside.build_memory import MemoryShortError, Need, room
     from modules.hostside.build_steps import BuildSteps, PullLayers
+    from modules.hostside.build_times import StepClock, Times, others_took
     from modules.hostside.docker_cli import DockerError
+    from modules.hostside.one_build import alone
+    from modules.hostside.pause_services import ServiceError
     from modules.hostside.progress import Progress
 else:
     import docker_cli as docker
+    from atomic import write_json
+    from build_evidence import BuildEvidence, kernel_lines
+    from build_memory import MemoryShortError, Need, room
     from build_steps import BuildSteps, PullLayers
+    from build_times import StepClock, Times, others_took
     from docker_cli import DockerError
+    from one_build import alone
+    from pause_services import ServiceError
     from progress import Progress
 
 RECIPE_LABEL = "tinderbox.recipe"
@@ -40,33 +51,34 @@ GPUS_LABEL = "tinderbox.gpus"
 SITE = Path("/etc/tinderbox/network.env")
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 PROVENANCE = "tinderbox-image.json"
-_LOCK = Path("/run/lock/tinderbox-build.lock")
 _GIB = 1024**3
-# A CUDA compiler takes up to 8 GiB, and the host itself needs some (flashinfer issue 3634, PR 3899).
-_COMPILER_GIB, _SPARE_GIB = 8, 16
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be built; see above."""
+    """What is to be built; see above. `build_minutes`: from and to, as others reported."""
 
     tag: str
     digest: str
     base: str
     files: dict[str, str]
     size_gib: float
+    need: Need
+    build_minutes: tuple[float, float] | None
 
     @classmethod
     def read(cls, path: Path) -> Request:
         """The request at `path`."""
         found = json.loads(path.read_text())
-        return cls(found["tag"], found["digest"], found["base"], found["files"], found["size_gib"])
+        need = Need(found["compiler_gib"], found["keep_gib"], found["stop_services"])
+        minutes = found["build_minutes"]
+        same = {name: found[name] for name in ("tag", "digest", "base", "files", "size_gib")}
+        return cls(**same, need=need, build_minutes=minutes and (minutes[0], minutes[1]))
 
-
-def compilers(meminfo: str, cpus: int) -> int:
-    """How many compilers the memory bears at once, at least one; GB10 does not kill what takes too much, it wedges."""
-    available = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable:"))
-    return max(1, min(cpus, int((available / 1024**2 - _SPARE_GIB) / _COMPILER_GIB)))
+    @property
+    def recipe(self) -> str:
+        """The recipe's name."""
+        return self.tag.rpartition("/")[2].partition(":")[0]
 
 
 def site_settings(network: str, jobs: int) -> str:
@@ -78,15 +90,6 @@ def site_settings(network: str, jobs: int) -> str:
         "MAKEFLAGS": f"-j{jobs}",
     }
     return network.rstrip("\n") + "\n" + "".join(f'{name}="{value}"\n' for name, value in wanted.items())
-
-
-@contextmanager
-def alone(progress: Progress) -> Iterator[None]:
-    """One build at a time: two would take twice the memory."""
-    with _LOCK.open("w") as lock:
-        progress.report("waiting for another build to end")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def require_space(size_gib: float) -> None:
@@ -108,13 +111,10 @@ def pull(reference: str, progress: Progress) -> None:
                 if layers.hear(line):
                     progress.report(f"pulling {reference}", layers.done, layers.total, "layers")
     except DockerError as error:
-        raise DockerError(
-            f"{reference} could not be pulled: the lines above say why. Where it is the registry's certificate or its "
-            "name, set `network.ca_bundle` or `network.registry`"
-        ) from error
+        raise DockerError(f"{reference} could not be pulled: the lines above say why") from error
 
 
-def build(request: Request, folder: Path, progress: Progress) -> str:
+def build(request: Request, folder: Path, jobs: int, progress: Progress) -> str:
     """The id of a freshly built image, which has no name yet."""
     context, identity, site = folder / "context", folder / "image-id", folder / "site.env"
     shutil.rmtree(context, ignore_errors=True)
@@ -124,21 +124,41 @@ def build(request: Request, folder: Path, progress: Progress) -> str:
     told = json.loads(request.files.get(PROVENANCE, "{}"))
     told |= {"digest": request.digest, "built_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     (context / PROVENANCE).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n")
-    jobs = compilers(Path("/proc/meminfo").read_text(), os.cpu_count() or 1)
     site.touch(mode=0o600)
     site.write_text(site_settings(SITE.read_text() if SITE.exists() else "", jobs))
     words = ["build", "--progress", "plain", "--network", "host", "--iidfile", str(identity)]
     words += ["--build-arg", f"BASE={request.base}", "--label", f"{RECIPE_LABEL}={request.digest}"]
     words += ["--secret", f"id=site,src={site}", "--secret", f"id=authorities,src={AUTHORITIES}", str(context)]
-    steps = BuildSteps()
     try:
-        with docker.lines(*words, environment={"DOCKER_BUILDKIT": "1", "BUILDX_BUILDER": "default"}) as said:
-            for line in said:
-                if steps.hear(line):
-                    progress.report(steps.step, steps.done, steps.total, "steps")
+        run(words, request, folder, progress)
     finally:
         site.unlink(missing_ok=True)
     return identity.read_text().strip()
+
+
+def run(words: list[str], request: Request, folder: Path, progress: Progress) -> None:
+    """Run docker's build: tell how far it is and how long it will take; of a failure, keep what matters."""
+    steps, clock, evidence, began = BuildSteps(), StepClock(), BuildEvidence(), time.time()
+    times = Times.of(folder.parent / f"{request.recipe}.times.json", request.files["Dockerfile"])
+    try:
+        with docker.lines(*words, environment={"DOCKER_BUILDKIT": "1", "BUILDX_BUILDER": "default"}) as said:
+            for line in said:
+                clock.hear(line, time.monotonic())
+                evidence.hear(line)
+                if steps.hear(line):
+                    left = clock.left(times.known)
+                    note = others_took(request.build_minutes, partial=clock.is_partial) if left is None else ""
+                    progress.report(steps.step, steps.done, steps.total, "steps", left_s=left, note=note)
+    except DockerError:
+        failed = {"step": evidence.step(), "lines": evidence.lines(), "kernel": kernel_lines(began)}
+        if "TINDERBOX_JOB_DIR" in os.environ:
+            # Where the disk is full, the log has it all.
+            with suppress(OSError):
+                write_json(Path(os.environ["TINDERBOX_JOB_DIR"]) / "result.json", {"failed": failed})
+        raise
+    finally:
+        with suppress(OSError):
+            times.add(clock)
 
 
 def earlier(digest: str) -> str | None:
@@ -165,13 +185,14 @@ def check(image: str, progress: Progress) -> None:
 def make(request: Request, folder: Path, progress: Progress) -> None:
     """Build, or find; check; name."""
     version = docker.await_daemon()
-    with alone(progress):
+    with alone(request.tag, progress):
         image = earlier(request.digest)
         if image is None:
             docker.require_builder(version)
             require_space(request.size_gib)
             pull(request.base, progress)
-            image = build(request, folder, progress)
+            with room(request.need, progress) as jobs:
+                image = build(request, folder, jobs, progress)
         else:
             print(f"{image} was built from this recipe before")
         try:
@@ -192,7 +213,7 @@ def main() -> int:
     path = parser.parse_args().request
     try:
         make(Request.read(path), path.parent, Progress())
-    except DockerError as error:
+    except (DockerError, MemoryShortError, ServiceError, OSError) as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1
     return 0

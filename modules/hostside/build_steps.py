@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 
 # `#8 [wheels 4/6] RUN …`, `#8 [4/6] COPY …`
-_STEP = re.compile(r"^#(\d+) \[(?:([^\]]*?) )?(\d+)/(\d+)\] (.+)$")
+STEP = re.compile(r"^#(\d+) \[(?:([^\]]*?) )?(\d+)/(\d+)\] (.+)$")
 # After the last step: minutes, for a large image
-_EXPORT = re.compile(r"^#(\d+) exporting to ")
-_END = re.compile(r"^#(\d+) (?:DONE|CACHED|ERROR|CANCELED)\b")
+EXPORT = re.compile(r"^#(\d+) exporting to ")
+END = re.compile(r"^#(\d+) (DONE|CACHED|ERROR|CANCELED)\b")
 # `#12 34.5 [123/456] Building CUDA object …`: ninja inside of a step
 _NINJA = re.compile(r"^#(\d+) [\d.]+ \[(\d+)/(\d+)\] ")
 # What our templates put before each step's own words.
@@ -18,6 +18,12 @@ _SHOWN = 60
 
 _LAYER = re.compile(r"^([0-9a-f]{12}): (.+)$")
 _LAYER_DONE = {"Pull complete", "Already exists"}
+
+
+def spoken(stage: str | None, words: str) -> str:
+    """A step in its own words, without what all steps have."""
+    name = "" if stage is None or stage.startswith("stage-") else f"{stage}: "
+    return name + " ".join(_PRELUDE.sub("", words).split())
 
 
 @dataclass
@@ -32,15 +38,14 @@ class BuildSteps:
 
     def hear(self, line: str) -> bool:
         """Take in a line; whether it said anything about the steps."""
-        if found := _STEP.match(line):
+        if found := STEP.match(line):
             number, stage, _, total, words = found.groups()
             self._totals[stage or ""] = int(total)
             if number not in self._ended:
-                name = "" if stage is None or stage.startswith("stage-") else f"{stage}: "
-                self._running[number] = name + " ".join(_PRELUDE.sub("", words).split())
-        elif found := _EXPORT.match(line):
+                self._running[number] = spoken(stage, words)
+        elif found := EXPORT.match(line):
             self._export = found[1]
-        elif found := _END.match(line):
+        elif found := END.match(line):
             if found[1] == self._export:
                 self._export = None
             elif found[1] in self._running:

@@ -4,8 +4,9 @@
     checkpoint.py DIRECTORY --file X.gguf    a GGUF file in it, with its further parts
 
 Prints one JSON object: `format`, `files`, `bytes` (on the disk), `tensors` (data type → bytes), `config` (config.json
-but for long lists of names; a GGUF's metadata; null where there is none) and `problems` (a line for each file or
-tensor that is not as its header or the index says). Only headers are read: it takes no time, and no page cache.
+but for long lists of names; a GGUF's metadata; null where there is none), `problems` (a line for each file or tensor
+that is not as its header or the index says) and `memory_total` (the host's MemTotal, bytes). Only headers are read: it
+takes no time, and no page cache.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.gguf import read_gguf
+    from modules.hostside.memory_gate import meminfo
     from modules.hostside.safetensors_header import HeaderError, read_header
 else:
     from gguf import read_gguf
+    from memory_gate import meminfo
     from safetensors_header import HeaderError, read_header
 
 INDEX = "model.safetensors.index.json"
@@ -110,7 +113,8 @@ def main() -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--file")
     arguments = parser.parse_args()
-    print(json.dumps(summarize(arguments.directory, arguments.file)))
+    summary = summarize(arguments.directory, arguments.file)
+    print(json.dumps(summary | {"memory_total": meminfo()["MemTotal"]}))
     return 0
 
 

@@ -32,8 +32,11 @@ else:
 
 JOBS = Path("/var/lib/tinderbox/jobs")
 NETWORK = "/etc/tinderbox/network.env"
+# In a job's directory: a command that its program would have run at its end, for the case that it does not come to it.
+AFTERWARDS = "afterwards.json"
 TAIL_LINES = 25
 _TAIL_BYTES = 16_384
+_WRITES = 10
 _ALIVE = {"active", "activating", "deactivating", "reloading"}
 _NAME = re.compile(r"^[a-z0-9][a-z0-9.-]*$")
 
@@ -104,11 +107,20 @@ def describe(directory: Path, is_alive: Callable[[str], bool] = alive, now: floa
         "cause": status.get("cause"),
         "exit_code": status.get("exit_code"),
         "elapsed_s": round(max(0.0, ended - float(str(status["started"]))), 1),
-        "progress": read_json(directory / "progress.json"),
+        "progress": _progress(directory, ended),
         "result": read_json(directory / "result.json"),
         "tail": tail(directory / "log"),
         "directory": str(directory),
     }
+
+
+def _progress(directory: Path, now: float) -> dict[str, object] | None:
+    """What the program reports, with the time that is left by its estimate; an estimate that is past says nothing."""
+    progress = read_json(directory / "progress.json")
+    if progress is not None and "ends_at" in progress:
+        left = round(float(str(progress.pop("ends_at"))) - now)
+        progress |= {"left_s": left} if left > 0 else {}
+    return progress
 
 
 def tail(log: Path) -> list[str]:
@@ -166,6 +178,7 @@ def start(job: str, title: str, timeout_s: int, command: list[str]) -> int:
 
 def _renew(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
+    catch_up(directory)
     for name in ("status.json", "progress.json", "result.json"):
         (directory / name).unlink(missing_ok=True)
     if (directory / "log").exists():
@@ -181,11 +194,31 @@ def execute(directory: Path) -> None:
     os.execvp(command[0], command)  # noqa: S606
 
 
+def catch_up(directory: Path) -> None:
+    """Do what the job's program has left undone."""
+    command = (read_json(directory / AFTERWARDS) or {}).get("command")
+    if isinstance(command, list):
+        print(f"the program was ended before it came to this: {' '.join(command)}", file=sys.stderr)
+        subprocess.run(command, stdout=sys.stderr, check=False)
+    (directory / AFTERWARDS).unlink(missing_ok=True)
+
+
 def finish(directory: Path) -> None:
     """Write down how the job ended; one that falls to the host's own end is lost, not failed."""
+    if not _host_ends():
+        catch_up(directory)
     status = read_json(directory / "status.json") or {"started": time.time()}
     end = {"state": "lost"} if _host_ends() else ending(dict(os.environ))
-    write_json(directory / "status.json", status | end | {"ended": time.time()})
+    for left in reversed(range(_WRITES)):
+        try:
+            write_json(directory / "status.json", status | end | {"ended": time.time()})
+        except OSError:
+            # What filled the disk may be cleared away by now: docker drops what a failed step has written.
+            if not left:
+                raise
+            time.sleep(1)
+        else:
+            return
 
 
 def _host_ends() -> bool:

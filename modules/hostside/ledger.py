@@ -69,7 +69,13 @@ class Ledger:
         except OSError:
             return None
 
-    def record(self, release: str, content: dict[str, Any], files: list[dict[str, Any]]) -> None:
+    def record(
+        self,
+        release: str,
+        content: dict[str, Any],
+        files: list[dict[str, Any]],
+        memory_plan: dict[str, Any] | None = None,
+    ) -> None:
         """Write a release's entry; what is known of its past stays."""
         self.directory.mkdir(parents=True, exist_ok=True)
         known = self.entry(release) or {}
@@ -78,6 +84,7 @@ class Ledger:
             "service": self.service,
             "release": content,
             "files": [file for file in files if not file["secret"]],
+            "memory_plan": memory_plan,
             "events": [*known.get("events", []), {"at": now(), "event": "installed"}],
         }
         write_json(self.entry_file(release), entry)
@@ -105,11 +112,11 @@ class Ledger:
 
 
 def install(request: dict[str, Any], root: Path = STATE) -> None:
-    """Record a release and put it in force. `request`: service, id, release, files, directories."""
+    """Record a release and put it in force. `request`: service, id, release, files, directories, memory_plan."""
     ledger = Ledger(request["service"], root)
     for directory in request["directories"]:
         Path(directory).mkdir(parents=True, exist_ok=True)
-    ledger.record(request["id"], request["release"], request["files"])
+    ledger.record(request["id"], request["release"], request["files"], request.get("memory_plan"))
     ledger.put_in_force(request["id"], request["files"])
 
 

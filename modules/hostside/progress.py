@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,20 @@ class Progress:
         self._written_at = float("-inf")
         self._seen: deque[tuple[float, float]] = deque()
 
-    def report(self, step: str, done: float = 0, total: float = 0, unit: str = "") -> None:
-        """Say that `step` is at `done` of `total` (0: not known) in `unit`: "bytes", or a plural such as "steps"."""
+    def report(
+        self,
+        step: str,
+        done: float = 0,
+        total: float = 0,
+        unit: str = "",
+        *,
+        left_s: float | None = None,
+        note: str = "",
+    ) -> None:
+        """Say that `step` is at `done` of `total` (0: not known) in `unit`: "bytes", or a plural such as "steps".
+
+        `left_s`: seconds to the job's end, where its program knows. `note`: what else is worth a few words.
+        """
         now = self._clock()
         if step != self._step:
             self._step = step
@@ -45,7 +58,12 @@ class Progress:
         self._written_at = now
         if self._directory is not None:
             document = {"step": step, "done": done, "total": total, "unit": unit, "rate": self._rate()}
-            write_json(self._directory / "progress.json", document)
+            # As a time of day: a program that waits for a silent one reports nothing, and the time goes on.
+            document |= {} if left_s is None else {"ends_at": round(time.time() + left_s)}
+            document |= {"note": note} if note else {}
+            # On a full disk the work may yet succeed, or fail for that with its own words.
+            with suppress(OSError):
+                write_json(self._directory / "progress.json", document)
 
     def _rate(self) -> float:
         """Per second, over the last seconds only: an average since the start hides that a download has stalled."""

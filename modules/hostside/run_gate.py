@@ -79,7 +79,7 @@ def benchy_arguments(options: argparse.Namespace, workload: dict[str, Any], repo
     words += ["--tokenizer", str(options.tokenizer), "--book-url", BOOK]
     for flag in ("pp", "tg", "depth", "concurrency"):
         words += [f"--{flag}", *map(str, workload[flag])]
-    words += ["--runs", str(workload["runs"]), "--exact-tg", "--no-cache", "--latency-mode", "generation"]
+    words += ["--runs", str(workload["runs"]), "--exact-tg", "--no-cache", "--latency-mode", workload["latency_mode"]]
     words += [] if workload["coherence"] else ["--skip-coherence"]
     words += ["--no-results-on-fail", "--save-result", str(report), "--format", "json", "--emit-progress", str(events)]
     return words

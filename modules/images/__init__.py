@@ -5,7 +5,9 @@ from modules.images.reference import (
     base_reference,
     image_key,
     image_reference,
+    is_pinned,
     own_repository,
+    pinned,
     pinned_digest,
     pull_reference,
 )
@@ -16,7 +18,9 @@ __all__ = [
     "build_of",
     "image_key",
     "image_reference",
+    "is_pinned",
     "own_repository",
+    "pinned",
     "pinned_digest",
     "pull_reference",
 ]

@@ -42,6 +42,11 @@ class Build:
         """The image's name: another content has another one."""
         return f"tinderbox/{self.name}:{self.digest}"
 
+    @property
+    def key(self) -> str:
+        """What a host calls its folder and the job that builds it."""
+        return f"{self.name}-{self.digest}"
+
 
 def build_of(recipe: Recipe) -> Build:
     """Render a recipe that is built; once a process, so that a run builds what it has looked for.

@@ -10,11 +10,11 @@ from modules.spec.lock import Lock
 def image_reference(recipe: Recipe, lock: Lock) -> str:
     """The name by which a recipe's image is run, on the host that made it and on those that got it from there.
 
-    A built one's tag is made from its content, a pulled one's from its digest: the recipe's, else the lock's. While
-    neither has one, it is the tag that is to be resolved.
+    A built one's tag is made from its content, to which the base's digest belongs where the lock knows it. A pulled
+    one's is made from its digest: the recipe's, else the lock's; while neither has one, it is the tag itself.
     """
     if recipe.reference is None:
-        return build_of(recipe).tag
+        return build_of(pinned(recipe, lock)).tag
     digest = pinned_digest(recipe, lock)
     return recipe.reference if digest is None else f"{own_repository(recipe.reference)}:{digest.partition(':')[2][:12]}"
 
@@ -25,13 +25,25 @@ def pinned_digest(recipe: Recipe, lock: Lock) -> str | None:
 
 
 def image_key(recipe: Recipe) -> str:
-    """Equal for recipes of one and the same image, and the same before and after its tag was resolved."""
+    """Equal for recipes of one and the same image, and the same before and after tags were resolved."""
     return build_of(recipe).tag if recipe.reference is None else f"{recipe.reference}@{recipe.digest or ''}"
 
 
 def own_repository(reference: str) -> str:
     """What a pulled image is called on hosts, without its tag: `nvcr.io/nvidia/vllm:26.05` is `tinderbox/vllm`."""
     return f"tinderbox/{_without_tag(reference.partition('@')[0]).rpartition('/')[2]}"
+
+
+def pinned(recipe: Recipe, lock: Lock) -> Recipe:
+    """The recipe on the very base that its tag resolved to, where the lock knows which."""
+    if recipe.base is None or is_pinned(recipe.base):
+        return recipe
+    return recipe.model_copy(update={"base": pull_reference(recipe.base, lock.digest(recipe.base))})
+
+
+def is_pinned(reference: str) -> bool:
+    """Whether it can mean one image only."""
+    return "@" in reference
 
 
 def pull_reference(reference: str, digest: str | None) -> str:

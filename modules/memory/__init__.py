@@ -5,7 +5,7 @@ from modules.memory.checkpoint import Checkpoint, describe, from_summary
 from modules.memory.plan import LAB_RESERVE, SYSTEM_RESERVE, Machine, Measured, MemoryPlan
 from modules.memory.reckon import plan_memory
 from modules.memory.serving import Serving, Settings, UnplannableError, serving_of
-from modules.memory.table import refusal, table
+from modules.memory.table import refusal, table, table_text
 
 __all__ = [
     "LAB_RESERVE",
@@ -26,4 +26,5 @@ __all__ = [
     "refusal",
     "serving_of",
     "table",
+    "table_text",
 ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rich.console import Console
 from rich.table import Table
 
 from modules.memory.advice import Suggestion
 from modules.memory.plan import MemoryPlan
 from modules.memory.sizes import gib
+
+_LOG_WIDTH = 110
 
 
 def table(plan: MemoryPlan, title: str) -> Table:
@@ -29,6 +32,14 @@ def table(plan: MemoryPlan, title: str) -> Table:
     verdict = f"{gib(plan.left)} left" if plan.left >= 0 else f"{gib(-plan.left)} short"
     shown.add_row("MemTotal", gib(plan.memory), "", verdict, style="bold" if plan.fits else "bold red")
     return shown
+
+
+def table_text(plan: MemoryPlan, title: str) -> str:
+    """The table without colours, for logs."""
+    console = Console(width=_LOG_WIDTH, no_color=True, highlight=False)
+    with console.capture() as captured:
+        console.print(table(plan, title))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def capacity_note(plan: MemoryPlan) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 
-from modules.facts.cuda import PROBE, CompileProbe, ProbedFeature
+from modules.facts.cuda import PROBE, PTXAS_PROBE, CompileProbe, ProbedFeature, PtxasProbe
 from modules.facts.files import FileStates
 from modules.operations.managed_files import ManagedFile, is_settled, settle
 from modules.operations.require import unreadable
@@ -55,3 +55,18 @@ def compile_probe_passed(architecture: str) -> Generator[StringCommand, None, No
         host.noop(f"nvcc has every wanted FP4 feature for {architecture}")
     else:
         yield StringCommand("python3", PROBE, "--architecture", QuoteString(architecture))
+
+
+@operation()
+def triton_ptxas_passed(architecture: str) -> Generator[StringCommand, None, None]:
+    """Fail this host unless the ptxas that Triton uses in a login shell assembles for the architecture.
+
+    + architecture: for example 12.1f
+    """
+    found = host.get_fact(PtxasProbe, architecture=architecture)
+    if found is None:
+        yield from unreadable("the ptxas that Triton uses")
+    elif found.reason is None:
+        host.noop(f"{found.path} assembles for {architecture}")
+    else:
+        yield StringCommand("python3", PTXAS_PROBE, "--architecture", QuoteString(architecture))

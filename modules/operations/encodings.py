@@ -44,7 +44,7 @@ def fetch_job(encodings: Mapping[str, Encoding], mirror: str | None) -> Job:
         words += [name, source(name, encoding, mirror), encoding.sha256, str(encoding.size), encoding.url]
     command = (layout.PYTHON, str(layout.PROGRAMS / "fetch_encodings.py"), *words)
     key = hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
-    return Job("encodings", key, f"encodings {', '.join(sorted(encodings))}", command, _TIMEOUT_S)
+    return Job("encodings", key, f"encodings {', '.join(sorted(encodings))}", command, _TIMEOUT_S, "fetch")
 
 
 @operation()

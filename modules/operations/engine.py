@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
+from dataclasses import dataclass
 
 from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, QuoteString, State, StringCommand, operation
@@ -11,11 +12,12 @@ from pyinfra.api.command import PyinfraCommand
 
 from modules.catalog import load_catalog
 from modules.facts.service import FailureLog, ServiceRelease, ServiceState
-from modules.fleet import ServicePlan, load_fleet
+from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
 from modules.images.reference import image_reference
 from modules.operations.follow import follow
 from modules.operations.job import Job, start_command
+from modules.operations.memory import Reckoned, memory_of, needed_memory, room_for
 from modules.operations.require import refusal, required, unreadable
 from modules.operations.weights import pinned_commit
 from modules.release import layout
@@ -49,14 +51,22 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
     )
 
 
-def install_request(plan: ServicePlan, release: Release, files: tuple[HostFile, ...]) -> str:
+def install_request(plan: ServicePlan, release: Release, files: tuple[HostFile, ...], reckoned: Reckoned | None) -> str:
     """What `ledger.py install` reads. It goes by standard input, since it may hold the API key."""
     return json.dumps(
         {
             "service": release.service,
             "id": release.id,
             "release": release.model_dump(mode="json"),
-            "files": [{"path": file.path, "content": file.content, "secret": file.secret} for file in files],
+            "files": [
+                *({"path": file.path, "content": file.content, "secret": file.secret} for file in files),
+                {
+                    "path": layout.memory_file(plan.name),
+                    "content": json.dumps({"needs": needed_memory(reckoned)}) + "\n",
+                    "secret": False,
+                },
+            ],
+            "memory_plan": reckoned.plan.document() if reckoned is not None and reckoned.plan is not None else None,
             "directories": [layout.cache_directory(plan.name, cache) for cache in plan.engine.caches],
         }
     )
@@ -92,15 +102,16 @@ def follow_start(state: State, host: Host, job: Job, service: str, release: str)
 
 
 @operation()
-def service_running(plan: ServicePlan, home: str) -> Generator[PyinfraCommand, None, None]:
+def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraCommand, None, None]:
     """Put the service's release in force and have its server ready: one start for a change, none without one.
 
     A server that runs is stopped only when all that the new release needs is on the host. A release that does not get
     ready makes way for the one before it, and fails the host.
 
     + plan: the service
-    + home: the Hugging Face home that holds its model
+    + services: all of the host, which share its memory
     """
+    home = services.settings.weights.home
     if plan.service.api_key is not None and key_variable(plan) is None:
         yield refusal(
             f"{host.name}: services.{plan.name}.api_key: engine {plan.service.engine} takes no API key from its "
@@ -120,25 +131,39 @@ def service_running(plan: ServicePlan, home: str) -> Generator[PyinfraCommand, N
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
     else:
-        yield from _started(plan, release, files, found, action)
+        yield from _started(Start(plan, services, release, files, found, action))
     # Only now, since a release that is gone back to may need it.
     if not secrets and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
 
 
-def _started(
-    plan: ServicePlan, release: Release, files: tuple[HostFile, ...], found: ServiceState, action: Action
-) -> Generator[PyinfraCommand, None, None]:
+@dataclass(frozen=True)
+class Start:
+    """A start that is to come: what for, and what was found."""
+
+    plan: ServicePlan
+    services: HostPlan
+    release: Release
+    files: tuple[HostFile, ...]
+    found: ServiceState
+    action: Action
+
+
+def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
+    plan, release, found = start.plan, start.release, start.found
     missing = lacking(release, found)
     yield from required(
         not missing,
         f"{host.name}: service {plan.name} can not start, the host lacks {'; '.join(missing)}. "
         "What runs was left running. Run those stages first.",
     )
-    if action is Action.INSTALL:
-        for change in changes(release, files, found):
+    reckoned = memory_of(start.services, plan, release.commit) if found.model_is_here else None
+    yield from room_for(plan, reckoned)
+    if start.action is Action.INSTALL:
+        for change in changes(release, start.files, found):
             logger.debug("%s: %s: %s", host.name, plan.name, change)
-        yield StringCommand(layout.PYTHON, LEDGER, "install", _stdin=install_request(plan, release, files))
-    job = start_job(plan, release, attach=action is Action.ATTACH, fallback=fallback_of(release, found))
+        request = install_request(plan, release, start.files, reckoned)
+        yield StringCommand(layout.PYTHON, LEDGER, "install", _stdin=request)
+    job = start_job(plan, release, attach=start.action is Action.ATTACH, fallback=fallback_of(release, found))
     yield start_command(job)
     yield FunctionCommand(follow_start, (job, plan.name, release.id), {})

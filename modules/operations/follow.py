@@ -14,8 +14,9 @@ from pyinfra import logger
 from pyinfra.api import Host, State, StringCommand
 
 from modules.facts.job import JobStatus, parse_status, status_command
+from modules.operations.failed_job import failure
 from modules.operations.reach import UnreachableError, ask
-from modules.reporting.progress import Board, Doing, can_draw, duration
+from modules.reporting.progress import Board, Doing, can_draw
 
 if TYPE_CHECKING:
     from modules.operations.job import Job
@@ -77,7 +78,7 @@ def _until_ended(host: Host, job: Job, start: StringCommand) -> bool:
         _Operator.farewells[host.name] = leaving(host.name, job, status)
         if status.state in {"succeeded", "failed"}:
             if status.state == "failed":
-                _tell(host, failure(job.title, status))
+                _tell(host, failure(job, status))
             else:
                 _tell(host, notes(status), logger.warning)
             return status.state == "succeeded"
@@ -107,15 +108,9 @@ def doing(title: str, status: JobStatus) -> Doing:
         unit=progress.unit,
         rate=progress.rate,
         elapsed_s=status.elapsed_s,
+        left_s=progress.left_s,
+        note=progress.note,
     )
-
-
-def failure(title: str, status: JobStatus) -> list[str]:
-    """The lines that tell of a failed job."""
-    code = "" if status.exit_code is None else f", exit status {status.exit_code}"
-    lines = [f"{title}: failed after {duration(status.elapsed_s)} ({status.cause}{code}). Its log ends:"]
-    lines += [f"    {line}" for line in status.tail]
-    return [*lines, f"the whole log, on the host: {status.directory}/log"]
 
 
 def notes(status: JobStatus) -> list[str]:

@@ -14,7 +14,7 @@ from modules.facts.image import ImageOnHost, ImageState
 from modules.facts.image_survey import HostImages, ImagesOnHost
 from modules.fleet import load_fleet, plan_for
 from modules.fleet.lock import read_lock
-from modules.images import build_of, image_key, image_reference, pinned_digest
+from modules.images import build_of, image_key, image_reference, pinned, pinned_digest
 from modules.images.passing import Passing, common_builder, passing, sharing
 from modules.spec.image import Recipe
 
@@ -92,7 +92,7 @@ def has_image(found: HostImages, recipe: Recipe) -> bool:
     lock = read_lock(load_fleet().path)
     state = found.images.get(image_reference(recipe, lock), ImageState(None, None))
     if recipe.reference is None:
-        return state.id is not None and state.recipe == build_of(recipe).digest
+        return state.id is not None and state.recipe == build_of(pinned(recipe, lock)).digest
     return state.id is not None and pinned_digest(recipe, lock) is not None
 
 

@@ -12,6 +12,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.job import JOB_PROGRAM
 from modules.operations.follow import follow
+from modules.spec.signature import LogSource
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9.-]*$")
 
@@ -21,7 +22,8 @@ class Job:
     """Long work. `name` and `key` together tell one job from another: one that runs is attached to, not started twice.
 
     `title`: for people. `command`: argv on the host, run as root with the site's network settings in its environment;
-    never a secret in it. `timeout_s`: the host ends the job after that.
+    never a secret in it. `timeout_s`: the host ends the job after that. `log`: as what a failed one's lines are looked
+    through for known failures; None: they are not.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Job:
     title: str
     command: tuple[str, ...]
     timeout_s: int
+    log: LogSource | None = None
 
     def __post_init__(self) -> None:
         for part in (self.name, self.key):

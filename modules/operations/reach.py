@@ -41,7 +41,12 @@ def ask(
             if not _reconnected(host):
                 continue
         try:
-            return host.run_shell_command(command, **_arguments(host) | ({} if stdin is None else {"_stdin": stdin}))
+            given = _arguments(host) | ({} if stdin is None else {"_stdin": stdin})
+            succeeded, output = host.run_shell_command(command, **given)
+            # A connection that was cut while the command ran: pyinfra takes the status that never came for a failure.
+            # What fails by itself says why.
+            if succeeded or output.output_lines:
+                return succeeded, output
         # paramiko's channels also end in EOFError and, once their transport is gone, in AttributeError.
         except (OSError, SSHException, EOFError, AttributeError) as error:
             logger.debug("%s: %s: %s", host.name, type(error).__name__, error)

@@ -33,4 +33,4 @@ def tools_installed() -> Generator[PyinfraCommand, None, None]:
         host.noop(f"tools {wanted} are in use")
         return
     command = (layout.PYTHON, str(layout.PROGRAMS / "install_tools.py"))
-    yield from run_job(Job("tools", wanted, "tools", command, _TIMEOUT_S))
+    yield from run_job(Job("tools", wanted, "tools", command, _TIMEOUT_S, "fetch"))

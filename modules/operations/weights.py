@@ -79,7 +79,7 @@ def fetch_job(wish: Wish) -> Job:
     words += ["--workers", str(wish.weights.workers), "--reserve-bytes", str(int(wish.reserve_gib * _GIB))]
     words += ["--token-file", token_file(model.token)] if model.token is not None else []
     command = (TOOLS_PYTHON, str(layout.PROGRAMS / "fetch_weights.py"), *words)
-    return Job("weights", wish.key, f"weights {model.repository.split('/')[1]}", command, _TIMEOUT_S)
+    return Job("weights", wish.key, f"weights {model.repository.split('/')[1]}", command, _TIMEOUT_S, "fetch")
 
 
 def record_commit(state: State, host: Host, job: Job, model: Model) -> bool:

@@ -36,6 +36,11 @@ def secret_file(service: str) -> str:
     return str(SETTINGS / f"{service}.secret.env")
 
 
+def memory_file(service: str) -> str:
+    """What `memory_gate.py` reads: how much memory a start needs. Not part of the release: it is reckoned from it."""
+    return str(SETTINGS / f"{service}.memory.json")
+
+
 def label_file(service: str) -> str:
     """Labels of the container; they carry the release's id, which the unit's text can not (the id is its hash)."""
     return str(SETTINGS / f"{service}.labels")

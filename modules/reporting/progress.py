@@ -19,7 +19,7 @@ _CLEAR = "\033[K"
 
 @dataclass(frozen=True)
 class Doing:
-    """What a host is at. `total` 0: not known; `rate`: `unit` per second."""
+    """What a host is at. `total` 0: not known; `rate`: `unit` per second; `left_s`: estimated; `note`: a few words."""
 
     title: str
     step: str = ""
@@ -28,6 +28,8 @@ class Doing:
     unit: str = ""
     rate: float = 0
     elapsed_s: float = 0
+    left_s: float | None = None
+    note: str = ""
 
 
 def duration(seconds: float) -> str:
@@ -56,9 +58,16 @@ def wording(doing: Doing) -> str:
         parts += _bytes(doing)
     elif doing.total:
         parts.append(f"{doing.done:.0f}/{doing.total:.0f} {doing.unit}".rstrip())
+    parts += [] if doing.left_s is None else [f"about {_roughly(doing.left_s)} left"]
     parts.append(duration(doing.elapsed_s))
+    parts += [doing.note] if doing.note else []
     parts += [doing.step] if doing.step else []
     return f"{doing.title}: {' · '.join(parts)}"
+
+
+def _roughly(seconds: float) -> str:
+    """An estimate is not known to the second."""
+    return f"{max(5, 5 * round(seconds / 5)):.0f} s" if seconds < 57.5 else f"{round(seconds / 60):.0f} min"
 
 
 def _bytes(doing: Doing) -> list[str]:

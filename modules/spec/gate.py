@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from modules.spec.base import Strict, broken_rule
@@ -53,6 +55,10 @@ class BenchyWorkload(Strict):
     always ends the name: `tg128@pp2048 c1`, `pp2048 d4096 c1`. Where a prompt size is run with several generated
     sizes, its prefill is the lowest of theirs and its time the highest.
 
+    `latency_mode`: what is taken off the time of a prompt, because it is not the prompt's: the time of a reply of one
+    token (`generation`), of a request that generates nothing (`api`), or nothing (`none`). Where a prompt takes no
+    longer than that, its speed can not be measured.
+
     `coherence`: the model must first answer a question of fact; false only for models that can not (the lab's).
     """
 
@@ -62,6 +68,7 @@ class BenchyWorkload(Strict):
     concurrency: tuple[int, ...] = Field(default=(1,), min_length=1)
     runs: int = Field(default=3, ge=2, le=50)
     time_limit_s: int = Field(default=1800, ge=10)
+    latency_mode: Literal["generation", "api", "none"] = "generation"
     coherence: bool = True
 
     def metrics(self) -> tuple[str, ...]:

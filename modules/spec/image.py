@@ -68,8 +68,9 @@ class Recipe(Strict):
     into the lock), or `template` (a Dockerfile template in `roles/image/templates`, or with a slash in its name a path
     from the fleet file's folder; built on the host). `base`: the base image. `pins`: name → git tree at a commit.
     `packages`: name → exact version, installed in the image. `dead_pins`: refused, with the reason. `architecture`:
-    what the GPU code is compiled for; null for CPU images. `size_gib`: of the image. `build_minutes`: from and to, as
-    others reported on a Spark. `attest`: what must be seen in the image itself.
+    what the GPU code is compiled for; null for CPU images. `size_gib`: of the image. `compiler_gib`: memory that one
+    compiler of the build takes; 0: nothing is compiled. `build_minutes`: from and to, as others reported on a Spark.
+    `attest`: what must be seen in the image itself.
     """
 
     template: str | None = None
@@ -82,6 +83,8 @@ class Recipe(Strict):
     arguments: dict[str, str] = {}
     dead_pins: tuple[DeadPin, ...] = ()
     size_gib: float = Field(gt=0)
+    # A CUDA compiler takes up to 8 GiB (flashinfer issue 3634, PR 3899).
+    compiler_gib: float = Field(default=8.0, ge=0)
     build_minutes: tuple[float, float] | None = None
     attest: Attest = Attest()
     source: str

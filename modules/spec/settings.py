@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
@@ -63,6 +63,16 @@ class Runtime(Strict):
     log_max_files: int = Field(default=3, ge=1)
 
 
+class BuildLimits(Strict):
+    """What the build of an image may take of its host. `keep_gib`: memory that is not given to compilers.
+
+    `stop_engines`: where not even one compiler fits, stop Tinderbox's services for the build and start them afterwards.
+    """
+
+    keep_gib: float = Field(default=16.0, ge=0)
+    stop_engines: bool = False
+
+
 class Image(Strict):
     """How hosts come by their images. `builder`: the host that builds and pulls for those that name it, and itself.
 
@@ -88,6 +98,7 @@ class Service(Strict):
 
     `engine`, `model`, `gate`: names in the catalog; model and gate may also be written out. `flags`: on top of the
     profile's; a value of false takes a flag away. `api_key`: name of a secret; needed when `listen` is not loopback.
+    `memory_plan`: whether a service that does not fit into the machine's memory by its plan is refused.
     """
 
     engine: str
@@ -101,6 +112,7 @@ class Service(Strict):
     environment: dict[VariableName, EnvironmentValue] = {}
     container: Container | None = None
     gate: GateChoice | None = None
+    memory_plan: Literal["refuse", "warn"] = "refuse"
 
 
 class HostSettings(Strict):
@@ -110,6 +122,7 @@ class HostSettings(Strict):
     network: Network = Network()
     cuda: Cuda = Cuda()
     runtime: Runtime = Runtime()
+    build: BuildLimits = BuildLimits()
     image: Image = Image()
     weights: Weights = Weights()
     services: dict[Name, Service] = {}

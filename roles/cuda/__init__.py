@@ -7,7 +7,7 @@ from pyinfra.api import deploy
 from modules.fleet import HostPlan
 from modules.operations.apt import apt_package
 from modules.operations.apt_source import source_of
-from modules.operations.cuda import compile_probe_passed, profile_settled
+from modules.operations.cuda import compile_probe_passed, profile_settled, triton_ptxas_passed
 
 
 @deploy("CUDA")
@@ -22,3 +22,4 @@ def cuda(plan: HostPlan) -> None:
     )
     profile_settled(name="Toolkit in login shells")
     compile_probe_passed(name=f"Native FP4 for {wish.architecture} compiles", architecture=wish.architecture)
+    triton_ptxas_passed(name=f"Triton's ptxas knows {wish.architecture}", architecture=wish.architecture)

@@ -13,4 +13,4 @@ from modules.operations.engine import service_running
 def engine(plan: HostPlan) -> None:
     """Start what is to be started; leave alone what serves already."""
     for service in host.loop(list(plan.services)):
-        service_running(name=f"Service {service.name}", plan=service, home=plan.settings.weights.home)
+        service_running(name=f"Service {service.name}", plan=service, services=plan)

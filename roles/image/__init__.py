@@ -29,6 +29,7 @@ def image(plan: HostPlan) -> None:
             name=f"Image {recipe.name}",
             recipe=recipe,
             registry=plan.settings.network.registry,
+            limits=plan.settings.build,
         )
     images_offered(
         name="Images for other hosts",

@@ -6,7 +6,8 @@ from pyinfra import host
 from pyinfra.api import deploy
 
 from modules.facts.machine import Machine
-from modules.fleet import HostPlan
+from modules.fleet import HostPlan, load_fleet
+from modules.fleet.lock import read_lock
 from modules.operations.require import require
 from roles.preflight.finding import blocking
 from roles.preflight.judge import judge
@@ -24,7 +25,7 @@ def preflight(plan: HostPlan) -> None:
     state = host.get_fact(Machine, paths=[plan.settings.weights.home], models=models_asked(plan), _sudo=False)
     if state is None:
         return  # the fact has failed the host, and said why
-    findings = judge(state, plan)
+    findings = judge(state, plan, read_lock(load_fleet().path))
     report(host, findings)
     if blocking(findings):
         stop_host(host, findings)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from modules.facts.machine import MachineState, NoPython
 from modules.fleet import HostPlan
+from modules.spec.lock import Lock
 from roles.preflight.finding import Finding, Severity
 from roles.preflight.gpu import judge_gpu
 from roles.preflight.space import judge_space
 from roles.preflight.system import judge_system
 
 
-def judge(state: MachineState | NoPython, plan: HostPlan) -> list[Finding]:
+def judge(state: MachineState | NoPython, plan: HostPlan, lock: Lock) -> list[Finding]:
     """All findings on a host, those that stop it first."""
     if isinstance(state, NoPython):
         remedy = "install it on the host: `sudo apt-get install python3`"
@@ -18,6 +19,6 @@ def judge(state: MachineState | NoPython, plan: HostPlan) -> list[Finding]:
     findings = [
         *judge_system(state, plan.settings.hardware),
         *judge_gpu(state, plan.settings.hardware),
-        *judge_space(state, plan),
+        *judge_space(state, plan, lock),
     ]
     return sorted(findings, key=lambda finding: list(Severity).index(finding.severity))

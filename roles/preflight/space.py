@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from modules.facts.machine import MachineState, StoredImage
 from modules.fleet import HostPlan, ServicePlan
-from modules.images import build_of
+from modules.images import image_reference
 from modules.release.layout import model_directory
 from modules.spec.image import Recipe
+from modules.spec.lock import Lock
 from roles.preflight.finding import Finding, Severity
 
 _GIB = 2**30
@@ -38,9 +39,9 @@ def models_asked(plan: HostPlan) -> dict[str, tuple[str, str]]:
     }
 
 
-def judge_space(state: MachineState, plan: HostPlan) -> Iterator[Finding]:
+def judge_space(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Finding]:
     """One finding for every file system that is too small; what is on the host already needs no space again."""
-    needs = [*_weights(state, plan), *_images(state, plan)]
+    needs = [*_weights(state, plan), *_images(state, plan, lock)]
     reserve = plan.settings.hardware.reserve_disk_gib
     # One that is in use has another figure each time it is asked for, so its device tells it apart.
     for device, disk in {disk.device: disk for disk in state.disks.values()}.items():
@@ -70,15 +71,15 @@ def _weights(state: MachineState, plan: HostPlan) -> Iterator[Need]:
             yield Need(f"the weights of {model.repository}", missing, plan.settings.weights.home)
 
 
-def _images(state: MachineState, plan: HostPlan) -> Iterator[Need]:
-    sizes = {_image_name(service.recipe): service.recipe for service in plan.services}
+def _images(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Need]:
+    sizes = {_image_name(service.recipe, lock): service.recipe for service in plan.services}
     for name, recipe in sizes.items():
         if not any(_is_of(image, name, recipe) for image in state.images):
             yield Need(f"image {name}", recipe.size_gib, state.docker_root)
 
 
-def _image_name(recipe: Recipe) -> str:
-    return build_of(recipe).tag if recipe.reference is None else recipe.reference
+def _image_name(recipe: Recipe, lock: Lock) -> str:
+    return image_reference(recipe, lock) if recipe.reference is None else recipe.reference
 
 
 def _is_of(image: StoredImage, name: str, recipe: Recipe) -> bool:

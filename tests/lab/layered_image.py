@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,14 +48,15 @@ def layered_fleet(lab: Lab, hosts: Sequence[str], layers: Sequence[str], mib: in
 
 
 def forget_images(lab: Lab, hosts: Sequence[str]) -> None:
-    """Leave no image, layer or job of earlier tests on the hosts."""
-    kept = "/var/lib/tinderbox/registry /var/lib/tinderbox/jobs /var/lib/tinderbox/images"
+    """Leave nothing of earlier tests on hosts of a lab that was found up: no image, no layer, no job."""
+    kept = "/var/lib/docker/* /var/lib/tinderbox/registry /var/lib/tinderbox/jobs /var/lib/tinderbox/images"
+    steps = [
+        "systemctl stop docker.service docker.socket tinderbox-offer.service 'tinderbox-job-*'",
+        f"rm -rf {kept} /run/tinderbox",
+        "systemctl start docker.service",
+    ]
     for host in hosts:
-        lab.ssh(host, "sudo systemctl stop 'tinderbox-offer.service' 'tinderbox-job-*'; sudo rm -rf /run/tinderbox")
-        lab.ssh(
-            host,
-            f"sudo docker image prune -af > /dev/null; sudo docker builder prune -af > /dev/null; sudo rm -rf {kept}",
-        )
+        lab.ssh(host, f"sudo sh -c {shlex.quote('; '.join(steps))}")
 
 
 def _arguments(layers: Sequence[str], mib: int) -> dict[str, str]:

@@ -17,6 +17,7 @@ from modules.images.attestation import Needs, asked_of, refusals
 from modules.operations.image import build_request
 from modules.spec.attestation import Attestation
 from modules.spec.image import Attest, Recipe
+from modules.spec.settings import BuildLimits
 from tests.lab.lab_driver import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -77,7 +78,7 @@ def seen_in(lab: Lab, native: Attestation) -> Callable[[Build], Attestation]:
     def look(build: Build) -> Attestation:
         folder = f"/tmp/{build.digest}"
         lab.ssh(HOST, f"mkdir -p {folder}")
-        lab.write(HOST, f"{folder}/request.json", build_request(build, REGISTRY, 1))
+        lab.write(HOST, f"{folder}/request.json", build_request(build, REGISTRY, RECIPE, BuildLimits()))
         lab.ssh(HOST, f"sudo python3 /usr/local/lib/tinderbox/build_image.py {folder}/request.json", timeout_s=900)
         ask = shlex.quote(asked.model_dump_json())
         program = "/usr/local/lib/tinderbox/attest_image.py"

@@ -27,7 +27,7 @@ class StubHost:
     def noop(self, text: str) -> None:
         self.noops.append(text)
 
-    def log(self, text: str) -> None:
+    def log(self, text: str, log_func: object = None) -> None:
         self.logged.append(text)
 
 

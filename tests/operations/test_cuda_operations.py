@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from modules.facts.apt import AptPackage, AptVersions, PackageState
-from modules.facts.cuda import CompileProbe, ProbedFeature
+from modules.facts.cuda import CompileProbe, ProbedFeature, PtxasProbe, TritonPtxas
 from modules.facts.files import FileState, FileStates
 from modules.operations.apt import apt_package
 from modules.operations.apt_source import AptSource
-from modules.operations.cuda import PROFILE, compile_probe_passed, profile_settled
+from modules.operations.cuda import PROFILE, compile_probe_passed, profile_settled, triton_ptxas_passed
 from modules.spec.network import AptRepository
 from tests.operations.stub_host import StubHost, commands_of
 
@@ -147,3 +147,36 @@ def test_login_shells_get_the_toolkit(mode: str, changes: int) -> None:
     digest = hashlib.sha256((PROFILE.content or "").encode()).hexdigest()
     answer: Any = {PROFILE.path: FileState(digest, mode, "root:root")}
     assert len(commands_of(StubHost({FileStates: answer}), profile_settled)) == changes
+
+
+def test_a_ptxas_that_knows_the_architecture_is_no_change() -> None:
+    host = StubHost({PtxasProbe: TritonPtxas("/usr/local/cuda/bin/ptxas", None)})
+
+    assert commands_of(host, triton_ptxas_passed, architecture="12.1f") == []
+    assert host.noops == ["/usr/local/cuda/bin/ptxas assembles for 12.1f"]
+    assert host.asked == [(PtxasProbe, {"architecture": "12.1f"})]
+
+
+@pytest.mark.parametrize("found", [TritonPtxas(None, "not set"), TritonPtxas("/old/ptxas", "not defined")])
+def test_any_other_ptxas_is_tried_where_it_fails_the_host(found: TritonPtxas) -> None:
+    (command,) = commands_of(StubHost({PtxasProbe: found}), triton_ptxas_passed, architecture="12.1f")
+
+    assert command.get_raw_value() == "python3 /usr/local/lib/tinderbox/ptxas_probe.py --architecture 12.1f"
+
+
+def test_a_ptxas_that_was_not_told_refuses_the_host() -> None:
+    (refusal,) = commands_of(StubHost({PtxasProbe: None}), triton_ptxas_passed, architecture="12.1f")
+
+    assert "could not be read" in refusal.get_raw_value()
+
+
+@pytest.mark.parametrize(
+    ("printed", "answer"),
+    [
+        ('{"path": "/x/ptxas", "reason": null}', TritonPtxas("/x/ptxas", None)),
+        ('{"path": null, "reason": "not set"}', TritonPtxas(None, "not set")),
+        ("null", TritonPtxas(None, "our programs are not on the host yet")),
+    ],
+)
+def test_the_ptxas_probes_answers_are_read(printed: str, answer: TritonPtxas) -> None:
+    assert PtxasProbe().process([printed]) == answer

@@ -92,7 +92,10 @@ def test_an_answer_that_is_no_document_fails_that_host_alone() -> None:
         CheckpointFiles().process(["Traceback (most recent call last):", "KeyError"])
 
     found = CheckpointFiles().process(
-        ['{"format": "safetensors", "tensors": {"BF16": 6}, "config": null, "problems": ["a: cut off"]}']
+        [
+            '{"format": "safetensors", "tensors": {"BF16": 6}, "config": null, "problems": ["a: cut off"], '
+            '"memory_total": 130000000000}'
+        ]
     )
     assert found is not None
     assert found.checkpoint.size == 6

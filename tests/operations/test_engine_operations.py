@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 from pyinfra.api import FunctionCommand
 
+from modules.facts.checkpoint import CheckpointFiles, CheckpointState
 from modules.facts.service import ServiceRelease, ServiceState, UnitState
-from modules.fleet import Fleet
+from modules.fleet import Fleet, HostPlan
 from modules.images.reference import image_reference
-from modules.operations import engine, weights
+from modules.memory import describe
+from modules.memory.sizes import GIB
+from modules.operations import engine, memory, weights
 from modules.operations.engine import service_running
 from modules.release import layout
 from modules.release.build import build_release
 from modules.release.files import release_files
 from modules.spec.lock import Lock
 from modules.spec.secret import SecretReference
+from modules.spec.settings import HostSettings
 from tests.operations.stub_host import StubHost, commands_of
 from tests.unit.release_samples import HOME, service_plan, surroundings
 
@@ -54,9 +58,25 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(weights, "load_fleet", lambda: office)
 
 
-def given(state: ServiceState | None, plan: Any = PLAN) -> tuple[StubHost, list[Any]]:
-    host = StubHost({ServiceRelease: state})
-    return host, commands_of(host, service_running, plan=plan, home=HOME)
+CONFIG = {"num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8, "hidden_size": 512}
+SMALL = CheckpointState(describe({"BF16": GIB}, CONFIG), memory_total=120 * GIB, problems=())
+LARGE = replace(SMALL, checkpoint=describe({"BF16": 150 * GIB}, CONFIG))
+
+
+def given(
+    state: ServiceState | None, plan: Any = PLAN, checkpoint: CheckpointState | None = SMALL
+) -> tuple[StubHost, list[Any]]:
+    host = StubHost({ServiceRelease: state, CheckpointFiles: checkpoint})
+    memory._told.clear()
+    services = HostPlan("spark-1", HostSettings.model_validate({"weights": {"home": HOME}}), (plan,))
+    return host, commands_of(host, service_running, plan=plan, services=services)
+
+
+def gate_file(install: Any) -> dict[str, Any]:
+    files = json.loads(install.connector_arguments["_stdin"])["files"]
+    (content,) = [file["content"] for file in files if file["path"] == "/etc/tinderbox/gpt-oss.memory.json"]
+    found: dict[str, Any] = json.loads(content)
+    return found
 
 
 def test_a_host_that_serves_the_release_gets_nothing() -> None:
@@ -108,6 +128,36 @@ def test_what_runs_is_left_alone_while_the_host_lacks_something() -> None:
     _, (refusal, *_) = given(state)
     assert "weights of tinderbox-lab/gpt-oss-tiny" in refusal.get_raw_value()
     assert refusal.get_raw_value().endswith("exit 1")
+
+
+def test_what_the_service_will_take_is_shown_kept_and_asked_for_at_each_start() -> None:
+    host, (install, *_) = given(BARE)
+    assert any("KV cache" in line for line in host.logged)
+    kept = json.loads(install.connector_arguments["_stdin"])["memory_plan"]
+    assert kept["weights"]["size"] > GIB
+    assert gate_file(install) == {"needs": kept["start_needs"]}
+
+
+def test_a_service_that_does_not_fit_is_refused_with_what_would() -> None:
+    _, (refusal, *_) = given(replace(SERVING, current="former", container_release="former"), checkpoint=LARGE)
+    told = refusal.get_raw_value()
+    assert "service gpt-oss does not fit into the memory" in told
+    assert "GiB short" in told
+    assert "What runs was left running" in told
+    assert told.endswith("exit 1")
+
+
+def test_the_fleet_file_may_have_it_started_all_the_same() -> None:
+    host, (install, *_) = given(BARE, service_plan(gate="lab-cpu", memory_plan="warn"), LARGE)
+    assert any("started all the same" in line for line in host.logged)
+    # The memory gate would only refuse what the owner wants.
+    assert gate_file(install) == {"needs": 0}
+
+
+def test_nothing_is_reckoned_without_a_checkpoint() -> None:
+    host, (install, *_) = given(BARE, checkpoint=None)
+    assert host.logged == []
+    assert gate_file(install) == {"needs": 0}
 
 
 def test_a_host_that_can_not_be_read_is_refused() -> None:

@@ -19,6 +19,10 @@ from modules.operations.job import Job, start_command
 JOB = Job("image", "abc", "image x", ("true",), 60)
 
 
+# What pyinfra makes of a connection that ends while a command runs: no status, no output, no exception.
+CUT = "cut"
+
+
 class Output:
     def __init__(self, lines: list[str]) -> None:
         self.stdout_lines = self.output_lines = lines
@@ -54,6 +58,8 @@ class Host:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
+        if answer is CUT:
+            return False, Output([])
         return True, Output([answer if isinstance(answer, str) else json.dumps({"job": "image-abc", **answer})])
 
     def connect(self, **_: Any) -> None:
@@ -112,6 +118,13 @@ def test_a_broken_connection_is_made_anew() -> None:
 
     assert followed(host)
     assert host.connects == 2
+
+
+def test_a_connection_that_is_cut_in_the_middle_of_a_look_is_made_anew() -> None:
+    host = Host(RUNNING, CUT, RUNNING, DONE)
+
+    assert followed(host)
+    assert host.connects == 1
 
 
 def test_a_host_that_stays_away_fails_and_its_job_is_left_running() -> None:

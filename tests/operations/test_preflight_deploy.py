@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +15,18 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 from pyinfra.connectors.fake import FakeConnector
 
+import roles.preflight as role
+from modules.spec.lock import Lock
 from roles.preflight import preflight
 from tests.unit.preflight_machine import answer, gpu, plan
+
+
+@pytest.fixture(autouse=True)
+def _no_fleet_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is locked yet."""
+    monkeypatch.setattr(role, "load_fleet", lambda: SimpleNamespace(path=Path("fleet.yaml")))
+    monkeypatch.setattr(role, "read_lock", lambda _: Lock())
+
 
 BAD = answer(gpu=[gpu(driver="590.48.01")], machine="x86_64")
 

@@ -23,6 +23,7 @@ WORKLOAD: dict[str, Any] = {
     "runs": 2,
     "time_limit_s": 300,
     "coherence": True,
+    "latency_mode": "none",
 }
 TOTAL = 2 + 4
 
@@ -41,7 +42,7 @@ def test_the_matrix_is_told_whole() -> None:
     words = " ".join(arguments(WORKLOAD))
     assert "--base-url http://127.0.0.1:8000/v1 --model o/m --served-model-name m --tokenizer /hub/m" in words
     assert "--pp 512 --tg 32 --depth 0 --concurrency 1 2 --runs 2 --exact-tg" in words
-    assert "--latency-mode generation" in words
+    assert "--latency-mode none" in words
 
 
 def test_coherence_is_skipped_only_where_the_gate_says_so() -> None:

@@ -18,6 +18,7 @@ from modules.images import (
     build_of,
     image_key,
     image_reference,
+    pinned,
     pinned_digest,
     pull_reference,
 )
@@ -179,6 +180,17 @@ def test_one_image_has_one_key_before_and_after_its_tag_is_resolved() -> None:
 def test_a_built_image_is_meant_by_its_content() -> None:
     assert image_reference(MXFP4, Lock()) == build_of(MXFP4).tag
     assert build_of(MXFP4).tag.startswith("tinderbox/vllm-mxfp4:")
+
+
+def test_a_built_image_is_another_one_on_another_base() -> None:
+    lock = Lock(images={"nvcr.io/nvidia/pytorch:26.01-py3": DIGEST})
+    by_digest = pinned(MXFP4, lock)
+
+    assert by_digest.base == f"nvcr.io/nvidia/pytorch@{DIGEST}"
+    assert pinned(by_digest, Lock(images={by_digest.base: DIGEST})) == by_digest
+    assert image_reference(MXFP4, lock) == build_of(by_digest).tag != build_of(MXFP4).tag
+    assert pinned(MXFP4, Lock()) == MXFP4
+    assert base_reference(by_digest.base, "registry.lab:5000") == f"registry.lab:5000/nvidia/pytorch@{DIGEST}"
 
 
 @pytest.mark.parametrize(

@@ -89,17 +89,6 @@ def test_layers_of_a_pull_are_counted_once_they_are_here() -> None:
     assert (layers.done, layers.total) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("available_gib", "cpus", "jobs"),
-    # jobs = min(cpu, (MemAvailable - 16) / 8), at least one
-    [(119, 20, 12), (119, 4, 4), (40, 20, 3), (24, 20, 1), (23.9, 20, 1), (2, 20, 1)],
-)
-def test_only_as_many_compilers_run_as_memory_bears(available_gib: float, cpus: int, jobs: int) -> None:
-    meminfo = f"MemTotal: 125000000 kB\nMemAvailable:   {int(available_gib * 1024**2)} kB\n"
-
-    assert build_image.compilers(meminfo, cpus) == jobs
-
-
 def test_a_build_has_the_sites_settings_and_its_number_of_compilers() -> None:
     text = build_image.site_settings('HF_ENDPOINT="https://hub.lab"', 3)
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from modules.facts.job import JobStatus, parse_status
-from modules.hostside import job
-from modules.operations.follow import doing, failure, leaving
+from modules.hostside import atomic, job
+from modules.operations.follow import doing, leaving
 from modules.operations.job import Job, start_command
 
 
@@ -65,6 +66,39 @@ def test_a_job_that_ends_between_the_two_looks_is_not_lost(directory: Path) -> N
         return False
 
     assert job.describe(directory, is_alive=ends_now)["state"] == "succeeded"
+
+
+def test_the_end_is_written_down_once_a_full_disk_has_room_again(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_status(directory, state="running")
+    failures = [OSError(28, "No space left on device")] * 3
+    write = atomic.write_json
+
+    def full(path: Path, document: object) -> None:
+        if failures:
+            raise failures.pop()
+        write(path, document)
+
+    monkeypatch.setattr(job, "write_json", full)
+    monkeypatch.setattr(job, "_host_ends", lambda: False)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setenv("SERVICE_RESULT", "exit-code")
+
+    job.finish(directory)
+
+    assert job.describe(directory)["state"] == "failed"
+
+
+@pytest.mark.parametrize(("now", "left"), [(1100.0, 500), (1590.0, 10), (1600.0, None), (1700.0, None)])
+def test_the_estimated_time_goes_on_while_the_program_is_silent(directory: Path, now: float, left: int | None) -> None:
+    write_status(directory, state="running")
+    (directory / "progress.json").write_text(json.dumps({"step": "compiling", "ends_at": 1600}))
+
+    told = parse_status([json.dumps(job.describe(directory, is_alive=lambda _: True, now=now))]).progress
+
+    assert told is not None
+    assert (told.step, told.left_s) == ("compiling", left)
 
 
 def test_time_stands_still_once_a_job_has_ended(directory: Path) -> None:
@@ -132,17 +166,6 @@ def test_nothing_is_no_status() -> None:
 def test_a_silent_program_is_shown_by_its_logs_last_line() -> None:
     assert doing("image", status(elapsed_s=3.0)).step == "two"
     assert doing("image", status(tail=[])).step == ""
-
-
-def test_a_failure_tells_why_with_the_logs_end_and_where_the_whole_log_is() -> None:
-    lines = failure("image", status(state="failed", cause="exit-code", exit_code=2, elapsed_s=65))
-
-    assert lines == [
-        "image: failed after 1m05s (exit-code, exit status 2). Its log ends:",
-        "    one",
-        "    two",
-        "the whole log, on the host: /jobs/image-abc/log",
-    ]
 
 
 def test_leaving_a_job_tells_how_to_look_and_how_to_stop_it() -> None:

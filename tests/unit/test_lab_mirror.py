@@ -14,6 +14,7 @@ from modules.lab.mirror.message import Request
 from modules.lab.mirror.names import answer
 from modules.lab.mirror.ranges import UnsatisfiableRangeError, parse_range
 from modules.lab.mirror.registry import registry_site
+from modules.lab.mirror.server import _flipped
 from modules.lab.mirror.static import static_site
 from modules.lab.mirror.wheels import wheel_site
 
@@ -141,3 +142,27 @@ def test_the_name_server_has_no_ipv6_address_for_a_name_that_it_knows() -> None:
 def test_the_name_server_says_that_other_names_do_not_exist() -> None:
     reply = answer(query("example.com"), {"hub.lab": "10.1.2.3"})
     assert reply[3] & 0x0F == 3
+
+
+def test_a_second_folder_of_images_is_asked_where_the_first_has_none(tmp_path: Path) -> None:
+    for folder, image, text in (("own", "tiny", b"own"), ("given", "python", b"given")):
+        digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
+        (tmp_path / folder / image).mkdir(parents=True)
+        (tmp_path / folder / "blobs").mkdir()
+        (tmp_path / folder / "blobs" / digest).write_bytes(text)
+        (tmp_path / folder / image / "tags.json").write_text("{}")
+    serve = registry_site(tmp_path / "own", tmp_path / "given", tmp_path / "not there")
+
+    for image, text in (("tiny", b"own"), ("python", b"given")):
+        found = serve(get(f"/v2/{image}/blobs/sha256:{hashlib.sha256(text).hexdigest()}"))
+        assert found.file is not None
+        assert found.file.read_bytes() == text
+    assert serve(get("/v2/other/blobs/sha256:0")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("at", "offset", "sent"),
+    [(None, 0, b"abc"), (1, 0, b"a\x9dc"), (6, 5, b"a\x9dc"), (3, 0, b"abc"), (4, 5, b"abc")],
+)
+def test_one_byte_of_a_file_is_turned_over(at: int | None, offset: int, sent: bytes) -> None:
+    assert _flipped(b"abc", at, offset) == sent

@@ -9,6 +9,7 @@ import pytest
 from modules.facts.machine import machine_state
 from modules.fleet import HostPlan
 from modules.spec.image import Recipe
+from modules.spec.lock import Lock
 from roles.preflight.finding import Finding, Severity, blocking
 from roles.preflight.judge import judge
 from roles.preflight.space import models_asked
@@ -20,7 +21,7 @@ MODEL = f"openai/gpt-oss-120b@{COMMIT}"
 
 
 def findings(wanted: HostPlan | None = None, **changes: Any) -> list[Finding]:
-    return judge(machine_state(answer(**changes)), plan() if wanted is None else wanted)
+    return judge(machine_state(answer(**changes)), plan() if wanted is None else wanted, Lock())
 
 
 def only(found: list[Finding], severity: Severity = Severity.BLOCKED) -> Finding:
@@ -40,13 +41,13 @@ def test_every_blocking_finding_is_told_at_once_and_first() -> None:
 
 
 def test_a_host_without_python_is_told_so() -> None:
-    found = only(judge(machine_state(["not installed"]), plan()))
+    found = only(judge(machine_state(["not installed"]), plan(), Lock()))
     assert str(found) == (
         "python3: not installed; wanted: python3 3.10 or newer. "
         "What to do: install it on the host: `sudo apt-get install python3`"
     )
     broken = only(
-        judge(machine_state(["SyntaxError: future feature annotations is not defined", "Python 3.6.9"]), plan())
+        judge(machine_state(["SyntaxError: future feature annotations is not defined", "Python 3.6.9"]), plan(), Lock())
     )
     assert "Python 3.6.9" in broken.measured
 
@@ -258,7 +259,7 @@ def test_a_real_machine_is_never_taken_for_a_lab_host() -> None:
 
 
 def test_a_login_banner_before_the_document_does_not_matter() -> None:
-    assert judge(machine_state(["Welcome to DGX Spark", *answer()]), plan()) == []
+    assert judge(machine_state(["Welcome to DGX Spark", *answer()]), plan(), Lock()) == []
 
 
 def test_the_fact_is_asked_for_every_model_at_its_revision() -> None:

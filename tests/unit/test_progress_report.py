@@ -56,3 +56,22 @@ def test_outside_of_a_job_nothing_is_written(tmp_path: Path, monkeypatch: pytest
     Progress().report("fetching", 1, 10, "bytes")
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_estimate_is_kept_as_the_time_of_the_end_and_words_only_where_there_are_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 5000.0)
+    progress = Progress(tmp_path, Clock())
+
+    progress.report("building", left_s=61.4)
+    assert read(tmp_path)["ends_at"] == 5061
+    assert "note" not in read(tmp_path)
+
+    progress.report("checking", note="others took 2 to 6 minutes")
+    assert read(tmp_path)["note"] == "others took 2 to 6 minutes"
+    assert "ends_at" not in read(tmp_path)
+
+
+def test_a_full_disk_stops_no_work(tmp_path: Path) -> None:
+    Progress(tmp_path / "not there").report("building")

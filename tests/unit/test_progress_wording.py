@@ -52,6 +52,21 @@ def test_steps_are_counted() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("left_s", "text"), [(2, "5 s"), (8, "10 s"), (57, "55 s"), (58, "1 min"), (700, "12 min"), (7000, "117 min")]
+)
+def test_an_estimate_is_told_roughly(left_s: float, text: str) -> None:
+    line = wording(Doing("image", "RUN make", 3, 9, "steps", elapsed_s=61, left_s=left_s))
+
+    assert line == f"image: 3/9 steps · about {text} left · 1m01s · RUN make"
+
+
+def test_words_stand_before_the_step() -> None:
+    line = wording(Doing("image", "RUN make", elapsed_s=61, note="others took 26 to 43 minutes"))
+
+    assert line == "image: 1m01s · others took 26 to 43 minutes · RUN make"
+
+
 class Clock:
     now = 0.0
 

@@ -78,5 +78,13 @@ def test_active_means_that_a_reply_was_generated() -> None:
 
 
 def test_leftovers_of_our_own_name_only_are_removed() -> None:
-    found = directives(unit())
-    assert found["ExecStartPre"] == found["ExecStopPost"] == "-/usr/bin/docker rm --force tinderbox-gpt-oss"
+    text, removal = unit(), "-/usr/bin/docker rm --force tinderbox-gpt-oss"
+    assert f"\nExecStartPre={removal}\n" in text
+    assert f"\nExecStopPost={removal}\n" in text
+
+
+def test_no_start_without_room() -> None:
+    gate = "ExecStartPre=/usr/bin/python3 /usr/local/lib/tinderbox/memory_gate.py /etc/tinderbox/gpt-oss.memory.json"
+    text = unit()
+    assert gate in text
+    assert text.index(gate) < text.index("ExecStart=")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from modules.facts.machine import Machine
+from modules.fleet import load_fleet
+from modules.fleet.lock import read_lock
 from roles.preflight.finding import blocking
 from roles.preflight.judge import judge
 from roles.preflight.space import models_asked
@@ -17,7 +19,7 @@ def test_nothing_blocks_the_machine(spark: Spark) -> None:
     command = fact.command(paths=[spark.plan.settings.weights.home], models=models_asked(spark.plan))
     state = fact.process(spark.root(command.get_raw_value()).splitlines())
     assert state is not None, f"{spark.name}: the machine did not tell what it is"
-    found = blocking(judge(state, spark.plan))
+    found = blocking(judge(state, spark.plan, read_lock(load_fleet().path)))
     told = "; ".join(f"{item.what}: {item.measured}, wanted {item.wanted}" for item in found)
     assert not found, f"{spark.name}: {told}"
 

@@ -1,7 +1,7 @@
 """`python3 -m mirror`: everything of the lab mirror in one process.
 
 Reads `/srv/mirror` (`hub`, `encodings`, `apt`, `wheels`, `registry`, `tls`) and `/var/lib/mirror` (`names.json`,
-`faults.json`); writes `/var/lib/mirror/requests.jsonl`.
+`faults.json`, `registry` with more images); writes `/var/lib/mirror/requests.jsonl`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ def main() -> None:
         "apt.lab": static_site(CONTENT / "apt"),
         "pypi.lab": wheel_site(CONTENT / "wheels"),
     }
+    registry = registry_site(STATE / "registry", CONTENT / "registry")
     servers = (
         NameServer(("", 53), STATE / "names.json"),
         MirrorServer(("", 443), sites, faults, journal, tls),
-        MirrorServer(("", 5000), {"registry.lab": registry_site(CONTENT / "registry")}, faults, journal, tls),
+        MirrorServer(("", 5000), {"registry.lab": registry}, faults, journal, tls),
     )
     threads = [threading.Thread(target=server.serve_forever) for server in servers]
     for thread in threads:

@@ -2,8 +2,8 @@
 
 A list of objects, the first that matches counts: `host` and `method` (exact; left out: any), `path` (a regular
 expression that is searched for), and what to do: `status` with `headers` and `body` · `drop: true` (close without an
-answer) · `cut_after: N` (close after N bytes of the body) · `delay_s` (wait first). `times: N` ends a fault after N
-requests.
+answer) · `cut_after: N` (close after N bytes of the body) · `flip_at: N` (another byte at N of a file) · `delay_s`
+(wait first). `times: N` ends a fault after N requests.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Fault:
     body: str = ""
     drop: bool = False
     cut_after: int | None = None
+    flip_at: int | None = None
     delay_s: float = 0.0
 
 

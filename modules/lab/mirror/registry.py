@@ -13,9 +13,22 @@ from .message import Request, Response, Site, as_json
 _VERSION = {"Docker-Distribution-API-Version": "registry/2.0"}
 
 
-def registry_site(root: Path) -> Site:
-    """Serve `/v2/`, tags, manifests and blobs."""
+def registry_site(*roots: Path) -> Site:
+    """Serve `/v2/`, tags, manifests and blobs; of several folders, from the first that has the image."""
+    sites = [_site(root) for root in roots]
 
+    def serve(request: Request) -> Response:
+        answer = Response(404)
+        for site in sites:
+            answer = site(request)
+            if answer.status == 200:
+                break
+        return answer
+
+    return serve
+
+
+def _site(root: Path) -> Site:
     def serve(request: Request) -> Response:
         if request.path in {"/v2", "/v2/"}:
             return as_json({}, headers=_VERSION)

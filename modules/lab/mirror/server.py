@@ -96,9 +96,8 @@ class _Handler(BaseHTTPRequestHandler):
             response = Response(fault.status, fault.headers, fault.body.encode())
         else:
             response = self._respond(request)
-        cut_after = fault.cut_after if fault is not None else None
         if response.file is not None and response.status == 200:
-            return self._send_file(response, response.file, cut_after)
+            return self._send_file(response, response.file, fault or Fault())
         self._start(response.status, response.headers, len(response.body))
         if self.command != "HEAD":
             self.wfile.write(response.body)
@@ -112,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
             return text(405, "this mirror is read-only\n", {"Allow": "GET, HEAD"})
         return site(request)
 
-    def _send_file(self, response: Response, path: Path, cut_after: int | None) -> tuple[int, int]:
+    def _send_file(self, response: Response, path: Path, fault: Fault) -> tuple[int, int]:
         size = path.stat().st_size
         try:
             part = parse_range(self.headers.get("Range"), size)
@@ -127,16 +126,16 @@ class _Handler(BaseHTTPRequestHandler):
         self._start(status, headers, length)
         if self.command == "HEAD":
             return status, 0
-        return status, self._copy(path, first, length, cut_after)
+        return status, self._copy(path, first, length, fault)
 
-    def _copy(self, path: Path, first: int, length: int, cut_after: int | None) -> int:
-        wanted = length if cut_after is None else min(length, cut_after)
+    def _copy(self, path: Path, first: int, length: int, fault: Fault) -> int:
+        wanted = length if fault.cut_after is None else min(length, fault.cut_after)
         sent = 0
         with path.open("rb") as file:
             file.seek(first)
             while sent < wanted:
                 chunk = file.read(min(_CHUNK, wanted - sent))
-                self.wfile.write(chunk)
+                self.wfile.write(_flipped(chunk, fault.flip_at, first + sent))
                 sent += len(chunk)
         if wanted < length:
             self._hang_up()
@@ -152,3 +151,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _hang_up(self) -> None:
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
+
+
+def _flipped(chunk: bytes, at: int | None, offset: int) -> bytes:
+    """The chunk, which begins at `offset` of its file, with the byte at `at` of the file turned over."""
+    if at is None or not offset <= at < offset + len(chunk):
+        return chunk
+    changed = bytearray(chunk)
+    changed[at - offset] ^= 0xFF
+    return bytes(changed)

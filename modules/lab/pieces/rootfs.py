@@ -21,8 +21,9 @@ _HOST = (
     "systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "python3", "python3-venv", "iproute2", "iptables",
     "kmod", "procps", "ca-certificates", "curl", "docker.io", "g++",
 )  # fmt: skip
-# What images are built upon: Python as in the official slim image, and the one library of Debian's that vLLM links to.
-_BASE = ("python3", "python3-venv", "ca-certificates", "libnuma1")
+# What images are built upon: Python as in the official slim image, the one library of Debian's that vLLM links to, and
+# git, by which recipes fetch their sources.
+_BASE = ("python3", "python3-venv", "ca-certificates", "libnuma1", "git")
 
 
 def host_rootfs() -> Piece:

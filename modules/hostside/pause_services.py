@@ -1,0 +1,81 @@
+"""Stop the services of Tinderbox for a while, and have them ready again afterwards, come what may."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modules.hostside.atomic import write_json
+    from modules.hostside.job import AFTERWARDS
+    from modules.hostside.progress import Progress
+    from modules.hostside.service_unit import unit_name
+else:
+    from atomic import write_json
+    from job import AFTERWARDS
+    from service_unit import unit_name
+
+LEDGER = Path("/var/lib/tinderbox/ledger")
+_RUN = {"active", "activating", "reloading"}
+
+
+class ServiceError(Exception):
+    """A service could not be stopped, or is not ready again; the text says what to do."""
+
+
+def running(ledger: Path = LEDGER) -> list[str]:
+    """The units of our services that run, or are about to."""
+    services = sorted(path.name for path in ledger.iterdir() if path.is_dir()) if ledger.is_dir() else []
+    return [unit for unit in map(unit_name, services) if _state(unit) in _RUN]
+
+
+@contextmanager
+def paused(units: list[str], progress: Progress) -> Iterator[None]:
+    """Stop the units; start them again when this is left, and wait until each is ready.
+
+    Should this program be killed meanwhile, its job starts them (`AFTERWARDS`); should the host be restarted, its boot
+    does, since the units stay enabled. Raises `ServiceError`.
+    """
+    note = Path(os.environ["TINDERBOX_JOB_DIR"]) / AFTERWARDS if "TINDERBOX_JOB_DIR" in os.environ else None
+    if note is not None:
+        write_json(note, {"command": ["systemctl", "start", "--no-block", *units]})
+    try:
+        for unit in units:
+            progress.report(f"stopping {unit}, to have its memory")
+            print(f"stopping {unit}: the build needs its memory", flush=True)
+            _systemctl("stop", unit, todo=f"look at: journalctl -u {unit}")
+        yield
+    finally:
+        _start(units, progress)
+        if note is not None:
+            note.unlink(missing_ok=True)
+
+
+def _start(units: list[str], progress: Progress) -> None:
+    # All at once, and only then the wait: a load takes minutes.
+    _systemctl("start", "--no-block", *units, todo="start them by hand")
+    failed = []
+    for unit in units:
+        progress.report(f"waiting for {unit} to be ready again")
+        print(f"starting {unit} again", flush=True)
+        done = subprocess.run(["systemctl", "start", unit], capture_output=True, text=True, check=False)
+        failed += [unit] if done.returncode != 0 else []
+    if failed:
+        raise ServiceError(
+            f"{', '.join(failed)} ran before the build and did not get ready again: journalctl -u {failed[0]}"
+        )
+
+
+def _systemctl(*words: str, todo: str) -> None:
+    done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ServiceError(f"systemctl {' '.join(words)}: {done.stderr.strip()}; {todo}")
+
+
+def _state(unit: str) -> str:
+    asked = ["systemctl", "show", "--property=ActiveState", "--value", unit]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()

@@ -1,0 +1,86 @@
+"""What a service will take of its host's memory, reckoned before it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from pyinfra import host, logger
+from pyinfra.api.command import PyinfraCommand
+
+from modules.facts.checkpoint import CheckpointFiles
+from modules.fleet import HostPlan, ServicePlan
+from modules.memory import Checkpoint, MemoryPlan, UnplannableError, refusal, table_text
+from modules.memory.service import machine_for, planned
+from modules.operations.require import refusal as refuse
+from modules.operations.weights import pinned_commit
+from modules.release import layout
+
+# An operation is asked twice, for the plan of a run and in the run; people are told once.
+_told: set[tuple[str, tuple[str, ...]]] = set()
+
+
+@dataclass(frozen=True)
+class Reckoned:
+    """`plan`: None where memory can not be reckoned, for the reason in `lines`. `refused`: why it can not fit."""
+
+    plan: MemoryPlan | None
+    lines: tuple[str, ...]
+    refused: tuple[str, ...] = ()
+
+
+def memory_of(services: HostPlan, plan: ServicePlan, commit: str) -> Reckoned | None:
+    """Reckon with the checkpoints as they lie on the host; None while the service's own is not there.
+
+    `services`: all of the host, each of which has its claim. `commit`: of the service's model.
+    """
+    memory, found = 0, dict[str, Checkpoint]()
+    for each in services.services:
+        known = commit if each.name == plan.name else pinned_commit(each.model)
+        if known is None:
+            continue
+        directory = layout.snapshot_directory(services.settings.weights.home, each.model.repository, known)
+        state = host.get_fact(CheckpointFiles, directory=directory, file=each.model.file)
+        if state is not None:
+            memory, found[each.name] = state.memory_total, state.checkpoint
+    return reckon(services, plan, memory, found) if plan.name in found else None
+
+
+def reckon(services: HostPlan, plan: ServicePlan, memory: int, found: dict[str, Checkpoint]) -> Reckoned:
+    """Judge the service's plan. `memory`: MemTotal in bytes; `found`: service → its checkpoint."""
+    try:
+        machine = machine_for(plan.name, services, memory, found, {})
+        reckoned, suggestions = planned(plan, found[plan.name], machine)
+    except UnplannableError as error:
+        return Reckoned(None, (f"what {plan.name} takes of the memory can not be reckoned: {error}",))
+    lines = tuple(table_text(reckoned, f"memory plan of {plan.name}").splitlines())
+    return Reckoned(reckoned, lines, tuple(refusal(reckoned, suggestions)))
+
+
+def needed_memory(reckoned: Reckoned | None) -> int:
+    """MemAvailable in bytes that the unit's memory gate asks for; 0, and it asks for nothing, without a plan that fits.
+
+    A plan that does not fit gets as far as a unit only where the fleet file says so.
+    """
+    if reckoned is None or reckoned.plan is None or reckoned.refused:
+        return 0
+    return reckoned.plan.start_needs
+
+
+def room_for(plan: ServicePlan, reckoned: Reckoned | None) -> Generator[PyinfraCommand, None, None]:
+    """Show the plan; refuse a service that does not fit, or only say so where the fleet file asks for that."""
+    if reckoned is None:
+        return
+    if (host.name, reckoned.lines) not in _told:
+        _told.add((host.name, reckoned.lines))
+        for line in reckoned.lines:
+            host.log(line)
+    if not reckoned.refused:
+        return
+    reasons = "\n".join(f"  {line}" for line in reckoned.refused)
+    message = f"{host.name}: service {plan.name} does not fit into the memory:\n{reasons}\n"
+    setting = f"services.{plan.name}.memory_plan"
+    if plan.service.memory_plan == "warn":
+        host.log(f"{message}{setting} is warn: it is started all the same", log_func=logger.warning)
+        return
+    yield refuse(f"{message}What runs was left running. To start it all the same: {setting}: warn")

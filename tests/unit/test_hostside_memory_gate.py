@@ -1,0 +1,111 @@
+"""The memory gate, on made-up machines."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from modules.hostside import memory_gate
+from modules.hostside.memory_gate import WAIT_S, await_room, holders, main, meminfo
+
+GIB = 1024**3
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sync", lambda: None)
+    monkeypatch.setattr(memory_gate, "run", lambda *_: None)
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    """A machine with 100 GiB available, 10 of them free."""
+    machine(tmp_path, available=100, free=10)
+    (tmp_path / "sys/vm").mkdir(parents=True)
+    (tmp_path / "sys/vm/drop_caches").write_text("0\n")
+    return tmp_path
+
+
+def machine(proc: Path, *, available: int, free: int) -> None:
+    rows = {"MemTotal": 120, "MemFree": free, "MemAvailable": available}
+    (proc / "meminfo").write_text("".join(f"{name}: {gib * 1024**2} kB\n" for name, gib in rows.items()) + "Odd:\n")
+
+
+def never(_: float) -> None:
+    pytest.fail("nothing was to be waited for")
+
+
+def dropped(proc: Path) -> bool:
+    return (proc / "sys/vm/drop_caches").read_text() == "3\n"
+
+
+def test_sizes_are_bytes(proc: Path) -> None:
+    assert meminfo(proc)["MemTotal"] == 120 * GIB
+
+
+def test_what_is_free_needs_no_dropping(proc: Path) -> None:
+    assert await_room(5 * GIB, proc, sleep=never) == 100 * GIB
+    assert not dropped(proc)
+
+
+def test_page_cache_in_the_way_is_dropped(proc: Path) -> None:
+    assert await_room(90 * GIB, proc, sleep=never) == 100 * GIB
+    assert dropped(proc)
+
+
+def test_page_cache_that_can_not_be_dropped_is_borne(proc: Path) -> None:
+    (proc / "sys/vm/drop_caches").unlink()
+    (proc / "sys/vm").rmdir()
+    assert await_room(90 * GIB, proc, sleep=never) == 100 * GIB
+
+
+def test_memory_that_comes_back_late_is_waited_for(proc: Path) -> None:
+    pauses: list[float] = []
+
+    def stopped_at_last(pause: float) -> None:
+        pauses.append(pause)
+        if len(pauses) == 3:
+            machine(proc, available=119, free=119)
+
+    assert await_room(110 * GIB, proc, sleep=stopped_at_last) == 119 * GIB
+    assert len(pauses) == 3
+
+
+def test_the_wait_ends(proc: Path) -> None:
+    pauses: list[float] = []
+    assert await_room(110 * GIB, proc, sleep=pauses.append) == 100 * GIB
+    assert WAIT_S <= sum(pauses) <= WAIT_S + 5
+
+
+def test_the_largest_process_is_named_first(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for pid, name, gib in ((7, "small", 1), (8, "python3", 40), (9, "kthreadd", None)):
+        (proc / str(pid)).mkdir()
+        size = f"VmRSS:\t{gib * 1024**2} kB\n" if gib else ""
+        (proc / str(pid) / "status").write_text(f"Name:\t{name}\nState:\tS (sleeping)\n{size}")
+    monkeypatch.setattr(memory_gate, "run", lambda *_: "4242, /opt/ollama, 61000 MiB\n")
+    assert holders(proc) == [
+        "python3 (pid 8): 40.0 GiB",
+        "small (pid 7): 1.0 GiB",
+        "on the GPU: 4242, /opt/ollama, 61000 MiB",
+    ]
+
+
+def test_a_start_without_room_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"needs": 90 * GIB}))
+    monkeypatch.setattr(memory_gate, "await_room", lambda needs: needs - 5 * GIB)
+    assert main([str(plan)]) == 1
+    assert "refused: 90.0 GiB are needed, 85.0 GiB available" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "no json", "{}", '{"needs": 0}', '{"needs": null}'])
+def test_without_a_plan_every_start_passes(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_gate, "await_room", pytest.fail)
+    (tmp_path / "plan.json").write_text(text)
+    assert main([str(tmp_path / "plan.json")]) == 0
+    assert main([str(tmp_path / "missing.json")]) == 0
