@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from modules.images import Build
+from modules.fleet.lock import read_lock
+from modules.images import Build, build_of, pinned
+from modules.spec.image import Recipe
 from tests.lab.lab_driver import Lab
-from tests.lab.tiny_recipe import built, tiny
+from tests.lab.tiny_recipe import tiny
 
 NAME = "layered"
+_FLEET = "fleet-layered"
 DOCKERFILE = """\
 ARG BASE={{ base }}
 # hadolint ignore=DL3006
@@ -27,12 +30,14 @@ COPY tinderbox-image.json /etc/tinderbox-image.json
 
 def layered(lab: Lab, layers: Sequence[str], mib: int) -> dict[str, Any]:
     """The recipe as a fleet file writes it out. `layers`: a word for each, from which its content is made."""
-    return tiny(lab, DOCKERFILE, name=NAME, pins={}, packages={}, arguments=_arguments(layers, mib))
+    return tiny(lab, DOCKERFILE, name=NAME, pins={}, packages={}, compiler_gib=0, arguments=_arguments(layers, mib))
 
 
 def layered_build(lab: Lab, layers: Sequence[str], mib: int) -> Build:
-    """What the product makes of it."""
-    return built(lab, layered(lab, layers, mib))
+    """What the product makes of it, on the base that the lock of `layered_fleet` names."""
+    written = layered(lab, layers, mib)
+    recipe = Recipe.model_validate({**written, "template": str(lab.layout.folder / written["template"])})
+    return build_of(pinned(recipe, read_lock(lab.layout.folder / f"{_FLEET}.yaml")))
 
 
 def layered_fleet(lab: Lab, hosts: Sequence[str], layers: Sequence[str], mib: int, **settings: Any) -> Path:
@@ -44,7 +49,7 @@ def layered_fleet(lab: Lab, hosts: Sequence[str], layers: Sequence[str], mib: in
         for service in content["defaults"]["services"].values():
             service["image"] = {"recipe": layered(lab, layers, mib)}
 
-    return lab.write_fleet("fleet-layered", change)
+    return lab.write_fleet(_FLEET, change)
 
 
 def forget_images(lab: Lab, hosts: Sequence[str]) -> None:
