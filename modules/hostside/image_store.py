@@ -114,7 +114,8 @@ class Store:
 
     def unneeded(self, wanted: Iterable[str]) -> dict[str, int]:
         """Names of blobs that no image of `wanted` (`name:tag`) is made of → bytes; cut uploads among them."""
-        kept = {digest.removeprefix("sha256:") for image in wanted for digest in self.images().get(image, ())}
+        images = self.images()
+        kept = {digest.removeprefix("sha256:") for image in wanted for digest in images.get(image, ())}
         files = [*self.root.glob("blobs/*"), *self.root.glob("uploads/*")]
         return {path.name: path.stat().st_size for path in files if path.name not in kept}
 
