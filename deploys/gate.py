@@ -1,4 +1,4 @@
-"""The gates, alone: measure and judge the releases that serve."""
+"""The gates, because they were asked for: measure and judge the releases that serve."""
 
 from pyinfra import host
 
@@ -8,4 +8,4 @@ from roles.site import site
 
 plan = plan_of(host)
 site(plan=plan)
-gate(plan=plan)
+gate(plan=plan, asked=True)

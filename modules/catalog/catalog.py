@@ -6,6 +6,7 @@ import re
 
 from pydantic import model_validator
 
+from modules.spec.answers import Answers
 from modules.spec.base import Name, Strict, broken_rule
 from modules.spec.baseline import Baseline
 from modules.spec.engine import Engine
@@ -25,6 +26,7 @@ class Catalog(Strict):
     images: dict[Name, Recipe]
     encodings: dict[str, Encoding]
     gates: dict[Name, Gate]
+    answers: dict[Name, Answers]
     baselines: dict[Name, Baseline]
     repositories: dict[Name, AptRepository]
     signatures: dict[Name, Signature]
@@ -39,6 +41,9 @@ class Catalog(Strict):
             for encoding in model.encodings:
                 if encoding not in self.encodings:
                     raise broken_rule(f"no encoding {encoding!r}", "models", name, "encodings")
+        for name, gate in self.gates.items():
+            if isinstance(gate.answers, str) and gate.answers not in self.answers:
+                raise broken_rule(f"no answers {gate.answers!r}", "gates", name, "answers")
         return self
 
     @model_validator(mode="after")

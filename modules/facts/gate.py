@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyinfra.api import QuoteString, StringCommand
@@ -16,41 +16,66 @@ PROGRAM = str(layout.PROGRAMS / "gate_state.py")
 
 Range = dict[str, float]
 """`min`, `median`, `max`."""
+Parts = dict[str, list[dict[str, Any]]]
+"""Workload → its repetitions, as `run_gate.py` keeps them."""
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """A measurement. `report`: llama-benchy's JSON. `samples`: of the GPU meanwhile. `judgement`: as last noted."""
+    """A measurement. `parts`: what came out; `faults`: what no speed makes good; `samples`: meanwhile.
+
+    `seconds`: what measuring took. `judgement`: as last noted. `report`: all runs of llama-benchy as one of its own.
+    """
 
     workload_id: str
+    release: str
     finished: str
+    age_s: float
     gpu: str | None
+    driver: str | None
     samples: dict[str, Range]
-    report: str
-    judgement: dict[str, str] | None
+    parts: Parts
+    faults: tuple[dict[str, str], ...]
+    seconds: float
+    judgement: dict[str, Any] | None
+    report: str = "null"
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> GateResult:
-        """From the stored document."""
+        """From the stored document; one of an earlier format is nobody's workload, so it is measured again."""
+        gpu = stored.get("gpu") or {}
+        known = stored.get("format") == 2
         return cls(
-            workload_id=stored["workload_id"],
+            workload_id=stored["workload_id"] if known else "",
+            release=stored["release"],
             finished=stored["finished"],
-            gpu=stored["gpu"]["name"] if stored["gpu"] else None,
+            age_s=float(stored.get("age_s") or 0.0),
+            gpu=gpu.get("name"),
+            driver=gpu.get("driver"),
             samples=stored["samples"],
-            report=json.dumps(stored["report"]),
+            parts=stored["parts"] if known else {},
+            faults=tuple(stored.get("faults") or ()),
+            seconds=float(stored.get("seconds") or 0.0),
             judgement=stored.get("judgement"),
+            report=json.dumps(stored.get("report")),
         )
 
 
 @dataclass(frozen=True)
 class GateState:
-    """`current`: the release in force, with its model's `commit`; `result`: of exactly that release."""
+    """`current`: the release in force, with its model's `commit`; `result`: of exactly that release.
+
+    `reference`: the last good measurement before it. `driver`: of the GPU now. `datasets`: hashes of those on the host.
+    """
 
     current: str | None
     last_good: str | None
     commit: str | None
     unit: UnitState
     result: GateResult | None
+    reference: GateResult | None = None
+    driver: str | None = None
+    datasets: frozenset[str] = frozenset()
 
 
 class ServiceGate(HostFact[GateState]):
@@ -67,4 +92,26 @@ class ServiceGate(HostFact[GateState]):
             commit=answer["commit"],
             unit=UnitState.of(answer["unit"]),
             result=GateResult.of(answer["result"]) if answer["result"] else None,
+            reference=GateResult.of(answer["reference"]) if answer.get("reference") else None,
+            driver=answer.get("driver"),
+            datasets=frozenset(answer.get("datasets") or ()),
         )
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """`samples`: series by name, one value a second; `log`: the engine's, of the start that was measured."""
+
+    samples: dict[str, list[float | None]] = field(default_factory=dict)
+    log: tuple[str, ...] = ()
+
+
+class GateEvidence(HostFact[Evidence]):
+    """By what a result is explained. Asked for only after something was measured: it is long."""
+
+    def command(self, service: str) -> StringCommand:  # noqa: D102
+        return StringCommand(layout.PYTHON, PROGRAM, "--evidence", QuoteString(service))
+
+    def parse(self, lines: list[str]) -> Evidence:  # noqa: D102
+        answer = json.loads(lines[-1])
+        return Evidence(answer["samples"], tuple(answer["log"]))

@@ -60,6 +60,7 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     if engine is None:
         return
     yield from _engine_rules(service, engine)
+    yield from _gate_rules(service, engine, catalog)
     recipe = chosen_recipe(engine, service.image, catalog.images)
     if recipe is not None:
         yield from _image_rules(service, recipe)
@@ -76,6 +77,17 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
     for flag in service.flags:
         if flag in fixed:
             yield ("flags", flag), "this flag is set by the service's own keys", "use engine, model, port, listen"
+
+
+def _gate_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
+    gate = catalog.gates.get(service.gate) if isinstance(service.gate, str) else service.gate
+    if gate is None or engine.command[:1] == ("vllm",):
+        return
+    for kind in ("random", "sharegpt"):
+        if getattr(gate, kind) is not None:
+            key = ("gate",) if isinstance(service.gate, str) else ("gate", kind)
+            what = f"engine {service.engine} has no `vllm bench serve` in its image, by which {kind} is measured"
+            yield key, what, "use a gate without it; the llama-benchy matrix works with every engine"
 
 
 def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:

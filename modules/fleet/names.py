@@ -16,6 +16,7 @@ def name_problems(layer: Tree, catalog: Catalog, secrets: Sequence[str]) -> Iter
         (("engine",), "engine", "engines", catalog.engines),
         (("model",), "model", "models", catalog.models),
         (("gate",), "gate", "gates", catalog.gates),
+        (("gate", "answers"), "answers", "answers", catalog.answers),
         (("image", "recipe"), "image recipe", "recipes", catalog.images),
     )
     services = layer.child("services")

@@ -8,7 +8,9 @@ from typing import Protocol
 
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.compose import chosen_recipe, composed_flags, composed_recipe
+from modules.fleet.files import DATASETS
 from modules.fleet.loader import load_fleet
+from modules.spec.answers import Answers
 from modules.spec.engine import Engine, FlagValue
 from modules.spec.fleet import ResolvedHost
 from modules.spec.gate import Gate
@@ -27,7 +29,7 @@ class NamedHost(Protocol):
 class ServicePlan:
     """A service with everything that the catalog says of it. `flags`: engine's, profile's and service's, merged.
 
-    `recipe`: with the fleet file's changes. `encodings`: file name → entry.
+    `recipe`: with the fleet file's changes. `encodings`: file name → entry. `answers`: those that its gate names.
     """
 
     name: str
@@ -38,6 +40,7 @@ class ServicePlan:
     flags: dict[str, FlagValue]
     gate: Gate | None
     encodings: dict[str, Encoding]
+    answers: Answers | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
     engine = catalog.engines[service.engine]
     model = catalog.models[service.model] if isinstance(service.model, str) else service.model
     gate = catalog.gates[service.gate] if isinstance(service.gate, str) else service.gate
+    answers = None if gate is None else gate.answers
     recipe = chosen_recipe(engine, service.image, catalog.images)
     assert recipe is not None, "a name that is none was refused"
     return ServicePlan(
@@ -92,6 +96,15 @@ def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
         model=model,
         recipe=composed_recipe(recipe, service.image),
         flags=composed_flags(engine, service),
-        gate=gate,
+        gate=None if gate is None else _with_dataset(gate),
         encodings={file: catalog.encodings[file] for file in model.encodings},
+        answers=catalog.answers[answers] if isinstance(answers, str) else answers,
     )
+
+
+def _with_dataset(gate: Gate) -> Gate:
+    """Its dataset by an absolute path: one that the fleet file's folder has not, ships with Tinderbox."""
+    if gate.sharegpt is None or Path(gate.sharegpt.dataset.file).is_absolute():
+        return gate
+    dataset = gate.sharegpt.dataset.model_copy(update={"file": str(DATASETS / gate.sharegpt.dataset.file)})
+    return gate.model_copy(update={"sharegpt": gate.sharegpt.model_copy(update={"dataset": dataset})})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modules.fleet.compose import composed_recipe, recipe_faults
-from modules.fleet.files import from_folder
+from modules.fleet.files import DATASETS, from_folder
 from modules.fleet.problem import Key, Problem
 from modules.fleet.tree import Tree, find
 from modules.spec.fleet import Ssh
@@ -59,6 +59,21 @@ class Resolver:
         return settings.model_copy(update={"network": network.model_copy(update=changes), "services": services})
 
     def _service(self, service: Service, tree: Tree, key: Key) -> Service:
+        return self._with_template(self._with_dataset(service, tree, key), tree, key)
+
+    def _with_dataset(self, service: Service, tree: Tree, key: Key) -> Service:
+        """The dataset of a gate that is written out: shipped with Tinderbox, or beside the fleet file."""
+        gate = service.gate
+        if gate is None or isinstance(gate, str) or gate.sharegpt is None:
+            return service
+        dataset = gate.sharegpt.dataset
+        path = DATASETS / dataset.file
+        if not path.is_file():
+            path = self._file(dataset.file, tree, (*key, "gate", "sharegpt", "dataset", "file"))
+        changed = gate.sharegpt.model_copy(update={"dataset": dataset.model_copy(update={"file": str(path)})})
+        return service.model_copy(update={"gate": gate.model_copy(update={"sharegpt": changed})})
+
+    def _with_template(self, service: Service, tree: Tree, key: Key) -> Service:
         """Make the path of an own recipe's template absolute, and see that an image can be described by it."""
         image = service.image
         if not isinstance(image.recipe, Recipe) or not image.recipe.own or image.recipe.template is None:

@@ -14,5 +14,9 @@ def lower_is_better(metric: str) -> bool:
 
 
 def unit_of(metric: str) -> str:
-    """The unit that a metric is kept in: `ms` for latencies, else `tok/s`."""
+    """The unit that a metric is kept in: `ms` for latencies, `s` for starts, else `tok/s`."""
+    if metric.startswith("cold start"):
+        return "s"
+    if metric.endswith("request throughput"):
+        return "requests/s"
     return "ms" if lower_is_better(metric) else "tok/s"

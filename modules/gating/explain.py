@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from modules.facts.parse.llama_benchy import Metric
 from modules.gating.direction import lower_is_better
+from modules.gating.metrics import SeenFault
 from modules.gating.series import Telemetry, figure_of, statistic_of, told
 from modules.spec.explanation import DecodeSign, Explanation, SeriesSign
 
@@ -23,7 +24,7 @@ class Case:
     """What was seen while a service was measured.
 
     `telemetry`: samples, one a second. `log`: the engine's, of this start. `failed`: the metrics that did not pass.
-    `model`: as it is served. `streams`: the workload's own requests at a time.
+    `model`: as it is served. `streams`: the workload's own requests at a time. `faults`: what no speed makes good.
     """
 
     model: str
@@ -32,6 +33,7 @@ class Case:
     failed: tuple[str, ...]
     telemetry: Telemetry = field(default_factory=dict)
     log: Sequence[str] = ()
+    faults: tuple[SeenFault, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def _signs(case: Case, entry: Explanation) -> Iterator[str | None]:
         yield _in_first_run(case, entry.first_run_slower)
     if entry.strangers:
         yield _strangers(case)
+    if entry.fault is not None:
+        yield next((f"{one.workload}: {one.told}" for one in case.faults if one.kind == entry.fault), None)
 
 
 def _in_series(telemetry: Telemetry, sign: SeriesSign) -> str | None:

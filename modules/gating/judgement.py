@@ -1,14 +1,11 @@
-"""Measurement and thresholds → verdict, with a line for each metric."""
+"""A gate's verdict, with a line for each metric that it rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from modules.facts.parse.llama_benchy import Metric
-from modules.gating.metrics import Measurement
-from modules.spec.gate import Threshold
 
 
 class Verdict(StrEnum):
@@ -44,27 +41,3 @@ class Judgement:
     def text(self) -> str:
         """As shown to people: a line each."""
         return "\n".join(line.text() for line in self.lines)
-
-
-def judge_metric(name: str, bounds: Threshold, measurement: Measurement) -> Line:
-    """Compare a metric's mean with its bounds."""
-    measured = measurement.metrics.get(name)
-    if measured is None:
-        return Line(name, Verdict.FAIL, None, measurement.missing.get(name, "not measured"))
-    for verdict, least, most in (
-        (Verdict.FAIL, bounds.min, bounds.max),
-        (Verdict.WARN, bounds.warn_min, bounds.warn_max),
-    ):
-        if least is not None and measured.mean < least:
-            return Line(name, verdict, measured, f"below {least:g}")
-        if most is not None and measured.mean > most:
-            return Line(name, verdict, measured, f"above {most:g}")
-    return Line(name, Verdict.PASS, measured)
-
-
-def judge(thresholds: Mapping[str, Threshold], measurement: Measurement) -> Judgement:
-    """The worst line decides."""
-    lines = tuple(judge_metric(name, bounds, measurement) for name, bounds in thresholds.items())
-    verdicts = {line.verdict for line in lines}
-    worst = next((verdict for verdict in (Verdict.FAIL, Verdict.WARN) if verdict in verdicts), Verdict.PASS)
-    return Judgement(worst, lines)

@@ -11,11 +11,24 @@ from modules.spec.gate import BenchyWorkload
 
 
 @dataclass(frozen=True)
+class SeenFault:
+    """What a server did that no speed makes good. `kind`: see modules/hostside/gate_faults.py."""
+
+    kind: str
+    workload: str
+    told: str
+
+
+@dataclass(frozen=True)
 class Measurement:
-    """`metrics`: name (see `BenchyWorkload`) → figures. `missing`: name → why there are none, which is never a pass."""
+    """`metrics`: name (see `BenchyWorkload`) → figures. `missing`: name → why there are none, which is never a pass.
+
+    `faults`: each fails, whatever the figures say.
+    """
 
     metrics: dict[str, Metric]
     missing: dict[str, str]
+    faults: tuple[SeenFault, ...] = ()
 
 
 def _cell(run: Run) -> str:

@@ -38,9 +38,9 @@ class References:
     fleet: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
-def unusable(metric: Metric) -> str | None:
-    """Why a figure is none, whatever its mean says; None when it is one."""
-    if len(metric.values) < 2:
+def unusable(metric: Metric, fewest: int = 2) -> str | None:
+    """Why a figure is none, whatever its mean says; None when it is one. `fewest`: runs that its workload makes."""
+    if len(metric.values) < fewest:
         return f"not measured (without two runs there is no spread; there were {len(metric.values)})"
     if not all(math.isfinite(value) and value > 0 for value in metric.values):
         return "not measured (a run gave zero, or no number)"

@@ -59,7 +59,9 @@ def otherwise(worse: float, spread: Spread, cut: float) -> float:
 
 
 def spread_of(values: Sequence[float]) -> Spread:
-    """Of the values' mean. Raises `statistics.StatisticsError` for fewer than two values."""
+    """Of the values' mean. Of a workload that makes one run it is not known, and the figure is taken as it is."""
+    if len(values) < 2:
+        return EXACT
     return Spread(statistics.stdev(values) / math.sqrt(len(values)), len(values) - 1)
 
 

@@ -17,12 +17,55 @@ _NAMES = {
     ),
     "preemptions": ("vllm:num_preemptions_total", "vllm:num_preemptions"),
 }
+# What it has counted since it started: tokens, requests that came to an end, and tokens that the prefix cache was asked
+# for and had.
+_COUNTERS = {
+    "prompt_tokens": ("vllm:prompt_tokens_total", "sglang:prompt_tokens_total", "llamacpp:prompt_tokens_total"),
+    "generation_tokens": (
+        *("vllm:generation_tokens_total", "sglang:generation_tokens_total"),
+        "llamacpp:tokens_predicted_total",
+    ),
+    "requests": ("vllm:request_success_total", "sglang:num_requests_total"),
+    "prefix_cache_queries": ("vllm:prefix_cache_queries_total",),
+    "prefix_cache_hits": ("vllm:prefix_cache_hits_total",),
+}
 _SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{.*\})? (\S+)(?: \d+)?$", re.MULTILINE)
 _TIMEOUT_S = 2.0
 
 
 def parsed(text: str) -> dict[str, float | None]:
     """The figures, over all of the engine's processes; None for those that it does not tell."""
+    found = _values(text)
+    figures = _sums(found, _NAMES)
+    # The fullest cache decides; all of these are shares of one.
+    cache = next((found[name] for name in _NAMES["kv_usage_percent"] if name in found), None)
+    return figures | {"kv_usage_percent": None if cache is None else 100 * max(cache)}
+
+
+def parsed_counters(text: str) -> dict[str, float | None]:
+    """What it has counted, over all of its processes; None for what it does not tell."""
+    return _sums(_values(text), _COUNTERS)
+
+
+def sample(url: str) -> dict[str, float | None]:
+    """One sample of the engine that serves at `url`; None for everything where it does not answer."""
+    text = _asked(url)
+    return dict.fromkeys(FIELDS) if text is None else parsed(text)
+
+
+def counters(url: str) -> dict[str, float | None]:
+    """The engine's counters now; None for everything where it does not answer."""
+    text = _asked(url)
+    return dict.fromkeys(_COUNTERS) if text is None else parsed_counters(text)
+
+
+def counted(before: dict[str, float | None], after: dict[str, float | None]) -> dict[str, float | None]:
+    """How much was counted between two looks."""
+    pairs = {name: (before.get(name), value) for name, value in after.items()}
+    return {name: None if old is None or new is None else new - old for name, (old, new) in pairs.items()}
+
+
+def _values(text: str) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for name, value in _SAMPLE.findall(text):
         try:
@@ -31,22 +74,18 @@ def parsed(text: str) -> dict[str, float | None]:
             continue
         if math.isfinite(number):
             found.setdefault(name, []).append(number)
-    figures: dict[str, float | None] = {}
-    for field, names in _NAMES.items():
-        values = next((found[name] for name in names if name in found), None)
-        if field == "kv_usage_percent":
-            # The fullest cache decides; all of these are shares of one.
-            figures[field] = None if values is None else 100 * max(values)
-        else:
-            figures[field] = None if values is None else sum(values)
-    return figures
+    return found
 
 
-def sample(url: str) -> dict[str, float | None]:
-    """One sample of the engine that serves at `url`; None for everything where it does not answer."""
+def _sums(found: dict[str, list[float]], names: dict[str, tuple[str, ...]]) -> dict[str, float | None]:
+    known = {field: next((found[name] for name in these if name in found), None) for field, these in names.items()}
+    return {field: None if values is None else sum(values) for field, values in known.items()}
+
+
+def _asked(url: str) -> str | None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{url}/metrics", timeout=_TIMEOUT_S) as answer:
-            return parsed(answer.read().decode("utf-8", errors="replace"))
+            return str(answer.read().decode("utf-8", errors="replace"))
     except (OSError, ValueError):
-        return dict.fromkeys(FIELDS)
+        return None

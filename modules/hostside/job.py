@@ -32,7 +32,7 @@ else:
 
 JOBS = Path("/var/lib/tinderbox/jobs")
 NETWORK = "/etc/tinderbox/network.env"
-# In a job's directory: a command that its program would have run at its end, for the case that it does not come to it.
+# In a job's directory: commands that its program would have run at its end, for the case that it does not come to it.
 AFTERWARDS = "afterwards.json"
 TAIL_LINES = 25
 _TAIL_BYTES = 16_384
@@ -196,8 +196,8 @@ def execute(directory: Path) -> None:
 
 def catch_up(directory: Path) -> None:
     """Do what the job's program has left undone."""
-    command = (read_json(directory / AFTERWARDS) or {}).get("command")
-    if isinstance(command, list):
+    commands = (read_json(directory / AFTERWARDS) or {}).get("commands")
+    for command in commands if isinstance(commands, list) else []:
         print(f"the program was ended before it came to this: {' '.join(command)}", file=sys.stderr)
         subprocess.run(command, stdout=sys.stderr, check=False)
     (directory / AFTERWARDS).unlink(missing_ok=True)

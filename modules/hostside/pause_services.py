@@ -21,6 +21,10 @@ else:
 
 LEDGER = Path("/var/lib/tinderbox/ledger")
 _RUN = {"active", "activating", "reloading"}
+# What crashed before and came back shall not be refused for that: this stop is no crash.
+_FORGET = ("reset-failed",)
+# All at once, and only then the wait: a load takes minutes.
+_START = ("start", "--no-block")
 
 
 class ServiceError(Exception):
@@ -42,7 +46,7 @@ def paused(units: list[str], progress: Progress) -> Iterator[None]:
     """
     note = Path(os.environ["TINDERBOX_JOB_DIR"]) / AFTERWARDS if "TINDERBOX_JOB_DIR" in os.environ else None
     if note is not None:
-        write_json(note, {"command": ["systemctl", "start", "--no-block", *units]})
+        write_json(note, {"commands": [["systemctl", *_FORGET, *units], ["systemctl", *_START, *units]]})
     try:
         for unit in units:
             progress.report(f"stopping {unit}, to have its memory")
@@ -50,14 +54,14 @@ def paused(units: list[str], progress: Progress) -> Iterator[None]:
             _systemctl("stop", unit, todo=f"look at: journalctl -u {unit}")
         yield
     finally:
-        _start(units, progress)
+        subprocess.run(["systemctl", *_FORGET, *units], capture_output=True, check=False)
+        _systemctl(*_START, *units, todo="start them by hand")
         if note is not None:
             note.unlink(missing_ok=True)
+        _await_ready(units, progress)
 
 
-def _start(units: list[str], progress: Progress) -> None:
-    # All at once, and only then the wait: a load takes minutes.
-    _systemctl("start", "--no-block", *units, todo="start them by hand")
+def _await_ready(units: list[str], progress: Progress) -> None:
     failed = []
     for unit in units:
         progress.report(f"waiting for {unit} to be ready again")

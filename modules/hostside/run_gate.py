@@ -1,190 +1,168 @@
-"""Measure a service from its client's side with llama-benchy, and keep what came out with all that judging it needs.
+"""Measure a service from its client's side, and keep what came out with all that judging it needs.
 
-Runs as a job. The result lands in one step, and only when the very server that was there at the beginning was there
-at the end, and when every request brought the tokens that it asked for.
+Runs as a job. Host, GPU and engine are sampled once a second meanwhile. The result lands in one step: also when the
+server misbehaved (`faults`), since that is a result, but not when something else kept it from being measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
-import subprocess
 import sys
-import tempfile
-import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modules.hostside.atomic import write_json
-    from modules.hostside.benchy_events import Requests
-    from modules.hostside.gpu_sample import gpu, sample
+    from modules.hostside import engine_sample, gate_faults
+    from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.cold_start import run_cold_start
+    from modules.hostside.gate_answers import run_answers
+    from modules.hostside.gate_benchy import refuse, run_benchy
+    from modules.hostside.gate_faults import fault
+    from modules.hostside.gate_result import document, set_aside
+    from modules.hostside.gate_sampling import Sampling, sampler
+    from modules.hostside.gate_serve import run_serve
     from modules.hostside.ledger import STATE, Ledger, now
     from modules.hostside.progress import Progress
-    from modules.hostside.prompts import prose
     from modules.hostside.service_unit import READY, UNDERWAY, start_outcome, unit_name, unit_state
 else:
-    from atomic import write_json
-    from benchy_events import Requests
-    from gpu_sample import gpu, sample
+    import engine_sample
+    import gate_faults
+    from atomic import read_json, write_json
+    from cold_start import run_cold_start
+    from gate_answers import run_answers
+    from gate_benchy import refuse, run_benchy
+    from gate_faults import fault
+    from gate_result import document, set_aside
+    from gate_sampling import Sampling, sampler
+    from gate_serve import run_serve
     from ledger import STATE, Ledger, now
     from progress import Progress
-    from prompts import prose
     from service_unit import READY, UNDERWAY, start_outcome, unit_name, unit_state
 
-TOOLS = Path("/var/lib/tinderbox/tools/current/bin")
-# llama-benchy only takes a book by URL, but looks first in its cache, where a file is named by the URL's hash.
-BOOK = "tinderbox:prompts"
-WRONG_TOKENIZER = "Falling back to 'gpt2' tokenizer"
 PAUSE_S = 1.0
+# A container that has died is seen by systemd a moment later.
+SETTLE_S = 2.0
 
 
-def refuse(reason: str) -> SystemExit:
-    """End the job; the reason is the last line of its log."""
-    return SystemExit(f"not measured: {reason}")
-
-
-def wait_until_ready(service: str, release: str, wait_s: float, progress: Progress) -> str:
-    """The id of the running start, once the release serves."""
-    deadline = time.monotonic() + wait_s
+def wait_until_ready(options: argparse.Namespace, progress: Progress) -> dict[str, str]:
+    """The unit of the running start, once the release serves."""
+    deadline = time.monotonic() + options.wait
+    name = unit_name(options.service)
     while True:
-        current = Ledger(service).linked("current")
-        if current != release:
-            raise refuse(f"the host's current release is {current}, not {release}")
-        unit = unit_state(unit_name(service))
+        current = Ledger(options.service, options.state).linked("current")
+        if current != options.release:
+            raise refuse(f"the host's current release is {current}, not {options.release}")
+        unit = unit_state(name)
         outcome = start_outcome(unit, int(unit.get("NRestarts") or 0))
         if outcome == READY:
-            return unit["InvocationID"]
+            return unit
         if outcome != UNDERWAY or time.monotonic() > deadline:
-            raise refuse(f"{unit_name(service)} is {unit.get('ActiveState')} ({unit.get('Result')})")
+            raise refuse(f"{name} is {unit.get('ActiveState')} ({unit.get('Result')})")
         progress.report("waiting for the server")
         time.sleep(PAUSE_S)
 
 
-def stage_book(home: Path, workload: dict[str, Any], seed: int) -> None:
-    """Put a text into llama-benchy's cache, several times as long as the longest prompt, which can start anywhere."""
-    longest = max(workload["pp"]) + max(workload["depth"])
-    cache = home / ".cache" / "llama-benchy"
-    cache.mkdir(parents=True)
-    name = hashlib.md5(BOOK.encode(), usedforsecurity=False).hexdigest()
-    (cache / f"{name}.txt").write_text(prose(max(50_000, 4 * longest), seed), encoding="utf-8")
+def measured(kind: str, options: argparse.Namespace, unit: dict[str, str], limit_s: float, progress: Progress) -> Any:
+    """One workload, with what the engine itself counted meanwhile."""
+    workload, runs = options.gate[kind], options.measure[kind]
+    if kind == "cold_start":
+        return run_cold_start(unit_name(options.service), unit["InvocationID"])
+    before, began = engine_sample.counters(options.url), time.monotonic()
+    if kind == "answers":
+        part = run_answers(options, workload, progress)
+    elif kind == "benchy":
+        part = run_benchy(options, workload, runs, min(limit_s, workload["time_limit_s"]), progress)
+    else:
+        part = run_serve(kind, options, runs, min(limit_s, workload["time_limit_s"]), progress)
+    counted = engine_sample.counted(before, engine_sample.counters(options.url))
+    return part | {"seconds_spent": round(time.monotonic() - began, 1), "counted_by_engine": counted}
 
 
-def benchy_arguments(options: argparse.Namespace, workload: dict[str, Any], report: Path, events: Path) -> list[str]:
-    """llama-benchy's arguments, without the key."""
-    words = ["--base-url", f"{options.url}/v1", "--model", options.model, "--served-model-name", options.served_as]
-    words += ["--tokenizer", str(options.tokenizer), "--book-url", BOOK]
-    for flag in ("pp", "tg", "depth", "concurrency"):
-        words += [f"--{flag}", *map(str, workload[flag])]
-    words += ["--runs", str(workload["runs"]), "--exact-tg", "--no-cache", "--latency-mode", workload["latency_mode"]]
-    words += [] if workload["coherence"] else ["--skip-coherence"]
-    words += ["--no-results-on-fail", "--save-result", str(report), "--format", "json", "--emit-progress", str(events)]
-    return words
+def died(options: argparse.Namespace, unit: dict[str, str], kind: str) -> list[dict[str, str]]:
+    """The fault of a server that has ended since the beginning; refuses where somebody restarted it."""
+    now_ = unit_state(unit_name(options.service))
+    if now_.get("InvocationID") == unit["InvocationID"] and now_.get("ActiveState") == "active":
+        return []
+    restarts = int(now_.get("NRestarts") or 0) - int(unit.get("NRestarts") or 0)
+    if now_.get("ActiveState") == "active" and restarts <= 0:
+        raise refuse("the server was restarted while it was measured")
+    told = f"the server ended while it was measured ({now_.get('ActiveState')}, {now_.get('Result')})"
+    return [fault(gate_faults.DIED, kind, told)]
 
 
-def environment(home: Path) -> dict[str, str]:
-    """Nothing of it goes out, and nothing of it through a proxy."""
-    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    return kept | offline | {"HOME": str(home), "NO_PROXY": "*", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+def all_measured(options: argparse.Namespace, unit: dict[str, str], progress: Progress) -> dict[str, Any]:
+    """Every workload that was asked for, in the order in which they were: the same for every measurement."""
+    deadline = time.monotonic() + options.budget
+    parts: dict[str, Any] = {}
+    for kind in options.measure:
+        limit_s = deadline - time.monotonic()
+        if limit_s <= 0:
+            raise refuse(f"the time budget of {options.budget:.0f} s has passed before {kind}")
+        part = measured(kind, options, unit, limit_s, progress)
+        if part["faults"]:
+            time.sleep(SETTLE_S)
+        # A server that is gone is the cause of whatever else failed.
+        part["faults"] = died(options, unit, kind) or part["faults"]
+        parts[kind] = part
+        if part["faults"]:
+            break
+    return parts
 
 
-class Output(threading.Thread):
-    """Passes a program's output on to the job's log, and keeps it."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        super().__init__(daemon=True)
-        self._process = process
-        self.lines: list[str] = []
-
-    def run(self) -> None:  # noqa: D102
-        for line in self._process.stdout or ():
-            self.lines.append(line.rstrip("\n"))
-            print(self.lines[-1], flush=True)
-
-
-def measure(
-    command: list[str], home: Path, requests: Requests, time_limit_s: float, progress: Progress
-) -> dict[str, Any]:
-    """Run llama-benchy to its end. Returns the GPU's samples, one a second, by field."""
-    process = subprocess.Popen(
-        command, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
-    output = Output(process)
-    output.start()
-    samples: list[dict[str, float | None]] = []
-    deadline = time.monotonic() + time_limit_s
-    while process.poll() is None:
-        if time.monotonic() > deadline:
-            process.kill()
-            raise refuse(f"the workload's time limit of {time_limit_s:.0f} s has passed at {requests.step}")
-        requests.read()
-        progress.report(requests.step, len(requests.got), requests.total, "requests")
-        taken = sample()
-        samples += [taken] if taken else []
-        time.sleep(PAUSE_S)
-    output.join()
-    requests.read()
-    if any(WRONG_TOKENIZER in line for line in output.lines):
-        raise refuse("llama-benchy could not load the model's tokenizer, so its token counts are another model's")
-    if process.returncode != 0:
-        raise refuse(f"llama-benchy ended with {process.returncode}; its output is above")
-    complaint = requests.complaint()
-    if complaint:
-        raise refuse(complaint)
-    return {field: [one[field] for one in samples] for field in (samples[0] if samples else {})}
+def former_result(path: Path, options: argparse.Namespace, unit: dict[str, str]) -> dict[str, Any] | None:
+    """The result that more runs are added to."""
+    if not options.append:
+        return None
+    former = read_json(path)
+    if former is None or former.get("workload_id") != options.workload_id:
+        raise refuse(f"{path} holds no result that could be added to")
+    if former.get("invocation") != unit["InvocationID"]:
+        raise refuse("the server was restarted since the first runs; the next run measures all anew")
+    return dict(former)
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("service", "release", "url", "model", "served-as", "workload", "workload-id"):
+    for name in ("service", "release", "url", "model", "served-as", "workload-id"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--gate", type=json.loads, required=True, help="workload → its settings, as JSON")
+    parser.add_argument("--measure", type=json.loads, required=True, help="workload → runs, in this order, as JSON")
+    parser.add_argument("--append", action="store_true", help="add to the runs that there are")
     parser.add_argument("--tokenizer", type=Path, required=True, help="directory with the model's tokenizer.json")
+    parser.add_argument("--container", default="", help="the engine's, for workloads that run in it")
+    parser.add_argument("--model-path", default="", help="the model in the container")
     parser.add_argument("--wait", type=float, default=60.0, help="seconds for a start that is under way")
+    parser.add_argument("--budget", type=float, default=3600.0, help="seconds for all workloads")
     parser.add_argument("--secret-file")
     parser.add_argument("--key-variable")
-    return parser.parse_args(arguments)
+    parser.add_argument("--state", type=Path, default=STATE, help="where ledger and results lie")
+    parser.add_argument("--tools", type=Path, default=STATE / "tools" / "current" / "bin")
+    parser.add_argument("--datasets", type=Path, default=STATE / "datasets")
+    options = parser.parse_args(arguments)
+    options.began = time.monotonic()
+    return options
 
 
-def main() -> int:
+def main(take: Callable[[str], Any] = sampler) -> int:
     """0 when there is a result."""
-    options = parsed(sys.argv[1:])
-    workload, progress = json.loads(options.workload), Progress()
-    started_at, invocation = now(), wait_until_ready(options.service, options.release, options.wait, progress)
-    seed = int.from_bytes(os.urandom(4), "big")
-    with tempfile.TemporaryDirectory(prefix="tinderbox-gate-") as folder:
-        home = Path(folder)
-        report, events = home / "report.json", home / "events.jsonl"
-        stage_book(home, workload, seed)
-        arguments = benchy_arguments(options, workload, report, events)
-        command = [str(TOOLS / "llama-benchy"), *arguments]
-        hidden = [str(TOOLS / "python"), str(Path(__file__).with_name("benchy.py")), options.secret_file]
-        run = [*hidden, options.key_variable, *arguments] if options.secret_file else command
-        samples = measure(run, home, Requests(events, workload), workload["time_limit_s"], progress)
-        result = json.loads(report.read_text(encoding="utf-8"))
-    unit = unit_state(unit_name(options.service))
-    if unit.get("InvocationID") != invocation or unit.get("ActiveState") != "active":
-        raise refuse("the server was restarted while it was measured")
-    document = {
-        "service": options.service,
-        "release": options.release,
-        "workload_id": options.workload_id,
-        "workload": workload,
-        "command": command,
-        "prompt_seed": seed,
-        "started": started_at,
-        "finished": now(),
-        "gpu": gpu(),
-        "samples": samples,
-        "report": result,
-    }
-    path = STATE / "gates" / options.service / f"{options.release}.json"
+    options, progress = parsed(sys.argv[1:]), Progress()
+    started, unit = now(), wait_until_ready(options, progress)
+    path = options.state / "gates" / options.service / f"{options.release}.json"
+    former = former_result(path, options, unit)
+    with Sampling(take(options.url)) as sampling:
+        parts = all_measured(options, unit, progress)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, document)
+    if former is None:
+        set_aside(path)
+    new = {"invocation": unit["InvocationID"], "started": started, "parts": parts, "samples": sampling.series()}
+    result = document(options, new, former)
+    write_json(path, result)
+    for one in result["faults"]:
+        print(f"fault in {one['workload']}: {one['kind']}: {one['told']}")
     print(f"measured; result in {path}")
     return 0
 

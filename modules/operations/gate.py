@@ -1,140 +1,177 @@
-"""A service's gate on a host: measured once for each release and workload, judged every time."""
+"""A service's gate on a host: measured when there is a reason to, until the verdict is no longer in doubt."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Generator
+from pathlib import Path
 
-from pyinfra import host, logger
-from pyinfra.api import StringCommand, operation
+from pyinfra import host
+from pyinfra.api import FileUploadCommand, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
-from modules.facts.gate import GateResult, GateState, ServiceGate
-from modules.fleet import ServicePlan, load_fleet
-from modules.gating import Judgement, Verdict, judge, measurement_of, thresholds_id, workload_id
-from modules.gating.need import needs_measuring
+from modules.catalog import load_catalog
+from modules.facts.gate import Evidence, GateEvidence, GateResult, GateState, ServiceGate
+from modules.fleet import ServicePlan
+from modules.gating import Judgement, Verdict
+from modules.gating.decision import decide
+from modules.gating.explain import Case, Cause, explain
+from modules.gating.metrics import Measurement
+from modules.gating.need import why_measure
+from modules.gating.noted import judgement_document, noted_judgement
+from modules.gating.parts import measurement_of_parts
+from modules.gating.steps import Step, following, seconds_of, whole
 from modules.operations.engine import LEDGER
-from modules.operations.job import Job, run_job
+from modules.operations.gate_job import gate_job
+from modules.operations.gate_memory import Found, keep, keep_record, measured_service, references
+from modules.operations.job import run_job
 from modules.operations.require import refusal, unreadable
 from modules.release import layout
-from modules.release.build import key_variable, start_seconds
-from modules.reporting.measured import MeasuredService, figure_of, remember
 from modules.spec.gate import Gate
 
-# Beside the measured requests: load of the tokenizer, warm-ups, a discarded run for each cell.
-OVERHEAD_S = 120
+DATASETS = layout.STATE / "datasets"
 
 
-def gate_job(plan: ServicePlan, gate: Gate, release: str, commit: str, home: str) -> Job:
-    """The measurement as a job on the host."""
-    service, measured = plan.service, workload_id(gate.workload)
-    words = [layout.PYTHON, str(layout.PROGRAMS / "run_gate.py"), "--service", plan.name, "--release", release]
-    words += ["--url", layout.endpoint(service.listen, service.port)]
-    words += ["--model", plan.model.repository, "--served-as", plan.model.served_as]
-    words += ["--tokenizer", layout.snapshot_directory(home, plan.model.repository, commit)]
-    words += ["--workload", gate.workload.model_dump_json(), "--workload-id", measured]
-    words += ["--wait", str(start_seconds(plan))]
-    variable = key_variable(plan)
-    if variable is not None:
-        words += ["--secret-file", layout.secret_file(plan.name), "--key-variable", variable]
-    return Job(
-        name="gate",
-        key=f"{plan.name}-{release}-{measured}",
-        title=f"measure {plan.name} (release {release})",
-        command=tuple(words),
-        timeout_s=gate.workload.time_limit_s + start_seconds(plan) + OVERHEAD_S,
-    )
-
-
-def judgement_request(plan: ServicePlan, gate: Gate, release: str, judgement: Judgement) -> str:
-    """What `ledger.py judge` reads."""
-    return json.dumps(
-        {
-            "service": plan.name,
-            "id": release,
-            "good": judgement.verdict is not Verdict.FAIL,
-            "judgement": {"verdict": str(judgement.verdict), "thresholds": thresholds_id(gate)},
-        }
-    )
-
-
-def is_noted(gate: Gate, judgement: Judgement, found: GateState) -> bool:
-    """Whether the host already has this judgement, and the ledger what follows from it."""
-    noted = found.result.judgement if found.result is not None else None
-    if noted is None or (noted["verdict"], noted["thresholds"]) != (str(judgement.verdict), thresholds_id(gate)):
-        return False
-    return judgement.verdict is Verdict.FAIL or found.last_good == found.current
+def measurement(gate: Gate, result: GateResult) -> Measurement:
+    """What a host keeps, as figures."""
+    return measurement_of_parts(gate, result.parts, result.faults)
 
 
 def conditions(result: GateResult) -> str:
     """What the GPU did while it was measured: low clocks are another fault than a wrong backend."""
     units = {"clock_mhz": "MHz", "power_w": "W", "temperature_c": "°C"}
-    told = [
-        f"{seen['median']:g} {units[field]} ({seen['min']:g} to {seen['max']:g})"
-        for field, seen in result.samples.items()
+    seen = [
+        f"{one['median']:g} {units[field]} ({one['min']:g} to {one['max']:g})"
+        for field, one in result.samples.items()
         if field in units
     ]
-    return f"{result.gpu or 'no GPU'} meanwhile: {', '.join(told) or 'tells nothing'}"
+    return f"{result.gpu or 'no GPU'} meanwhile: {', '.join(seen) or 'tells nothing'}"
 
 
-def remember_measured(plan: ServicePlan, gate: Gate, release: str, result: GateResult, judgement: Judgement) -> None:
-    """Keep on the controller what was read, for tables and reports."""
-    measurement = measurement_of(result.report, gate.workload)
-    remember(
-        load_fleet().name,
-        MeasuredService(
-            host=host.name,
-            service=plan.name,
-            engine=plan.service.engine,
-            profile=plan.service.profile,
-            model=plan.model.served_as,
-            port=plan.service.port,
-            gpu=result.gpu,
-            release=release,
-            verdict=judgement.verdict,
-            measured=result.finished,
-            metrics={name: figure_of(metric) for name, metric in measurement.metrics.items()},
-            reasons=[line.text() for line in judgement.lines if line.reason],
-        ),
+def causes_of(
+    plan: ServicePlan, gate: Gate, measured: Measurement, judgement: Judgement, evidence: Evidence
+) -> tuple[Cause, ...]:
+    """Why it did not pass; nothing of what did."""
+    if judgement.verdict is Verdict.PASS:
+        return ()
+    others = [one.concurrency for one in (gate.random, gate.sharegpt) if one is not None]
+    case = Case(
+        model=plan.model.served_as,
+        streams=max([*gate.workload.concurrency, *others]),
+        metrics=measured.metrics,
+        failed=tuple(line.metric for line in judgement.lines if line.verdict is not Verdict.PASS),
+        telemetry=evidence.samples,
+        log=evidence.log,
+        faults=measured.faults,
     )
+    return explain(case, load_catalog().explanations)
+
+
+def _dataset(gate: Gate, found: GateState) -> Generator[PyinfraCommand, None, None]:
+    """Have the gate's dataset on the host; it needs no internet for it."""
+    if gate.sharegpt is None or gate.sharegpt.dataset.sha256 in found.datasets:
+        return
+    dataset = gate.sharegpt.dataset
+    path = Path(dataset.file)
+    try:
+        seen = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        yield refusal(f"{host.name}: the dataset {path} of its gate could not be read here: {error}")
+        return
+    if seen != dataset.sha256:
+        yield refusal(
+            f"{host.name}: {path} has sha256 {seen}, and its gate wants {dataset.sha256}: correct one of them"
+        )
+        return
+    target = DATASETS / f"{dataset.sha256}.json"
+    yield StringCommand("mkdir", "-p", str(DATASETS))
+    yield FileUploadCommand(str(path), f"{target}.new")
+    yield StringCommand("mv", f"{target}.new", str(target))
 
 
 @operation()
-def gate_passed(plan: ServicePlan, gate: Gate, home: str) -> Generator[PyinfraCommand, None, None]:
-    """Hold the service's release against its gate; a failure fails this host with the figures.
+def gate_passed(plan: ServicePlan, gate: Gate, home: str, asked: bool = False) -> Generator[PyinfraCommand, None, None]:
+    """Hold the service's release against its gate; a failure fails this host with figures and likely cause.
 
     + plan: the service
-    + gate: workload and thresholds
+    + gate: workloads and thresholds
     + home: the Hugging Face home that holds the model, whose tokenizer counts the tokens
+    + asked: measure in any case
     """
     found = host.get_fact(ServiceGate, service=plan.name)
     if found is None:
         yield from unreadable(f"the gate of service {plan.name}")
         return
-    if found.current is None or found.commit is None:
+    release, commit = found.current, found.commit
+    if release is None or commit is None:
         yield refusal(f"{host.name}: service {plan.name} has no release to measure; run stage engine first")
         return
-    if needs_measuring(gate, found.result):
-        yield from run_job(gate_job(plan, gate, found.current, found.commit, home))
-        found = host.get_fact(ServiceGate, service=plan.name)
-    if found is None or found.current is None or found.result is None:
-        yield from unreadable(f"what was measured of service {plan.name}")
+    why = why_measure(gate, plan.answers, found, asked=asked)
+    if why is None and found.result is not None:
+        measured = measurement(gate, found.result)
+        noted = noted_judgement(gate, found, measured)
+        if noted is not None:
+            keep(measured_service(plan, release, found.result, noted, measured))
+            host.noop(f"{plan.name}, release {release}: {noted.verdict} (measured {found.result.finished})")
+            return
+    rounds = 0
+    step = None if why is None else whole(gate, why)
+    while True:
+        before = found
+        if step is not None:
+            yield from _measured(plan, gate, found, step, home)
+            found = host.get_fact(ServiceGate, service=plan.name)
+            rounds += 1
+        # A host that answers every command with success (pyinfra's `@fake`) has measured nothing.
+        idle = step is not None and found is not None and found.result == before.result
+        if found is None or found.current != release or found.result is None or idle:
+            yield from unreadable(f"what was measured of service {plan.name}")
+            return
+        measured = measurement(gate, found.result)
+        decision = decide(gate, measured, references(plan, gate, found))
+        step = following(gate, found.result, measured, decision, rounds=rounds)
+        if step is None:
+            break
+    yield from _judged(plan, gate, found, measured, decision.judgement)
+
+
+def _measured(
+    plan: ServicePlan, gate: Gate, found: GateState, step: Step, home: str
+) -> Generator[PyinfraCommand, None, None]:
+    """Measure, having said why, and how long it will take."""
+    questions = len(plan.answers.questions) if plan.answers is not None else 0
+    host.log(f"{plan.name}: {step.text(gate, seconds_of(gate, step, found.result, questions))}")
+    if "sharegpt" in step.measure:
+        yield from _dataset(gate, found)
+    yield from run_job(gate_job(plan, gate, found, step, home))
+
+
+def _judged(
+    plan: ServicePlan, gate: Gate, found: GateState, measured: Measurement, judgement: Judgement
+) -> Generator[PyinfraCommand, None, None]:
+    """Note the judgement on the host and here; fail the host where it failed."""
+    result, release = found.result, found.current
+    if result is None or release is None:
         return
-    result = found.result
-    judgement = judge(gate.thresholds, measurement_of(result.report, gate.workload))
-    try:
-        remember_measured(plan, gate, found.current, result, judgement)
-    except OSError as error:
-        # An exception would end the run of every host, and the host keeps its results anyway.
-        logger.warning("%s: the controller could not keep what was measured: %s", host.name, error)
-    if not is_noted(gate, judgement, found):
-        request = judgement_request(plan, gate, found.current, judgement)
-        yield StringCommand(layout.PYTHON, LEDGER, "judge", _stdin=request)
+    evidence = host.get_fact(GateEvidence, service=plan.name) or Evidence()
+    causes = causes_of(plan, gate, measured, judgement, evidence)
+    service = measured_service(plan, release, result, judgement, measured)
+    keep(service)
+    keep_record(plan, gate, service, Found(found, judgement, causes, evidence))
+    request = {
+        "service": plan.name,
+        "id": release,
+        "good": judgement.verdict is not Verdict.FAIL,
+        "judgement": judgement_document(gate, judgement, causes),
+    }
+    yield StringCommand(layout.PYTHON, LEDGER, "judge", _stdin=json.dumps(request))
     if judgement.verdict is Verdict.FAIL:
+        why = "\n".join(cause.text() for cause in causes)
         yield refusal(
-            f"{host.name}: gate of {plan.name} failed, release {found.current}, measured {result.finished}:\n"
-            f"{judgement.text()}\n{conditions(result)}\n"
-            f"everything: {layout.gate_result_file(plan.name, found.current)}. The next run measures again."
+            f"{host.name}: gate of {plan.name} failed, release {release}, measured {result.finished}:\n"
+            f"{judgement.text()}\n{why}\n{conditions(result)}\n"
+            f"everything: {layout.gate_result_file(plan.name, release)}. The next run measures again."
         )
         return
-    host.noop(f"{plan.name}, release {found.current}: {judgement.verdict} (measured {result.finished})")
+    host.log(f"{plan.name}, release {release}: {judgement.verdict} (measured {result.finished})")

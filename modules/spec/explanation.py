@@ -23,6 +23,20 @@ Series = Literal[
     "kv_usage_percent",
     "preemptions",
 ]
+# What the gate's client sees of a server, beside its speed (modules/hostside/gate_faults.py).
+FaultKind = Literal[
+    "failed-requests",
+    "too-few-tokens",
+    "empty-content",
+    "not-streamed",
+    "stalled",
+    "wrong-usage",
+    "server-died",
+    "cached-answers",
+    "wrong-answers",
+    "no-requests",
+    "out-of-time",
+]
 # `fall`: the share by which the lowest tenth of the samples lies below the highest; `rise`: last sample less the first.
 Statistic = Literal["min", "p10", "median", "p90", "max", "fall", "rise"]
 
@@ -57,7 +71,7 @@ class Explanation(Strict):
     `cause`: its kind, as shown. `series`: signs in the telemetry. `log`: regular expressions, each to be found in some
     line of the engine's log. `first_run_slower`: share by which the first run of a failed figure must be worse than the
     median of its others, which agree among themselves. `strangers`: the engine had more requests at once than the
-    workload has streams. `source`: who has seen it so.
+    workload has streams. `fault`: what the gate's client saw of the server. `source`: who has seen it so.
     """
 
     cause: str
@@ -66,6 +80,7 @@ class Explanation(Strict):
     decode: DecodeSign | None = None
     first_run_slower: float | None = Field(default=None, gt=0)
     strangers: bool = False
+    fault: FaultKind | None = None
     meaning: str
     action: str
     source: str
@@ -73,6 +88,7 @@ class Explanation(Strict):
 
     @model_validator(mode="after")
     def _shows(self) -> Explanation:
-        if not (self.series or self.log or self.strangers) and self.decode is None and self.first_run_slower is None:
-            raise broken_rule("give at least one sign: series, log, decode, first_run_slower, strangers")
+        single = (self.decode, self.first_run_slower, self.fault)
+        if not (self.series or self.log or self.strangers) and all(sign is None for sign in single):
+            raise broken_rule("give at least one sign: series, log, decode, first_run_slower, strangers, fault")
         return self

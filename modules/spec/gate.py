@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from modules.spec.base import Strict, broken_rule
+from modules.spec.answers import Answers
+from modules.spec.base import NAMED, WRITTEN_OUT, Strict, broken_rule, named_or_written_out
+from modules.spec.workload import COLD_START_METRICS, BenchyWorkload, RandomWorkload, ShareGptWorkload
+
+__all__ = ["BenchyWorkload", "Gate", "Threshold", "Worse"]
+
+AnswersChoice = Annotated[
+    Annotated[str, Tag(NAMED)] | Annotated[Answers, Tag(WRITTEN_OUT)], Discriminator(named_or_written_out)
+]
+# The workloads by the names that results and metrics have for them, in the order in which they run: a host that has
+# answered only a few requests is cooler than one that has been measured for an hour.
+BENCHY, RANDOM, SHAREGPT, ANSWERS, COLD_START = "benchy", "random", "sharegpt", "answers", "cold_start"
+ORDER = (COLD_START, ANSWERS, BENCHY, RANDOM, SHAREGPT)
+# Beside the measured requests: load of the tokenizer, warm-ups, a discarded run for each cell.
+OVERHEAD_S = 120
 
 
 class Worse(Strict):
@@ -47,58 +62,61 @@ class Threshold(Strict):
         return self
 
 
-class BenchyWorkload(Strict):
-    """A `llama-benchy` matrix. Prompt, generated and context sizes in tokens; `runs` measured after one warm-up.
-
-    Its metrics, all means over the runs: `tg<T>@pp<P>` decode and `pp<P>` prefill, in tokens/s summed over the
-    streams; `ttfr@pp<P>` time to the first answer in ms. A context depth other than 0 adds ` d<D>`; ` c<C>` (streams)
-    always ends the name: `tg128@pp2048 c1`, `pp2048 d4096 c1`. Where a prompt size is run with several generated
-    sizes, its prefill is the lowest of theirs and its time the highest.
-
-    `latency_mode`: what is taken off the time of a prompt, because it is not the prompt's: the time of a reply of one
-    token (`generation`), of a request that generates nothing (`api`), or nothing (`none`). Where a prompt takes no
-    longer than that, its speed can not be measured.
-
-    `coherence`: the model must first answer a question of fact; false only for models that can not (the lab's).
-    """
-
-    pp: tuple[int, ...] = Field(default=(2048,), min_length=1)
-    tg: tuple[int, ...] = Field(default=(128,), min_length=1)
-    depth: tuple[int, ...] = Field(default=(0,), min_length=1)
-    concurrency: tuple[int, ...] = Field(default=(1,), min_length=1)
-    runs: int = Field(default=3, ge=2, le=50)
-    time_limit_s: int = Field(default=1800, ge=10)
-    latency_mode: Literal["generation", "api", "none"] = "generation"
-    coherence: bool = True
-
-    def metrics(self) -> tuple[str, ...]:
-        """Name every metric that this workload produces."""
-        names: list[str] = []
-        for depth in self.depth:
-            for concurrency in self.concurrency:
-                cell = f"{f' d{depth}' if depth else ''} c{concurrency}"
-                for pp in self.pp:
-                    names += [f"pp{pp}{cell}", f"ttfr@pp{pp}{cell}"]
-                    names += [f"tg{tg}@pp{pp}{cell}" for tg in self.tg]
-        return tuple(names)
-
-
 class Gate(Strict):
-    """`thresholds`: metric → bounds, e.g. `tg128@pp2048 c1` (tokens/s, decode), `pp2048 c1` (tokens/s, prefill).
+    """Workloads, and what is asked of them. `thresholds`: metric → bounds, by the names that the workloads give.
 
-    `most_runs`: how many runs there may be in all while a verdict is in doubt; four times the workload's own if not
-    given. `source`: where a published figure comes from.
+    `workload`: a llama-benchy matrix; `random` and `sharegpt`: by `vllm bench serve`; `answers`: a set of the catalog,
+    or written out; `cold_start`: what the engine's start took. `most_runs`: how many runs there may be in all while a
+    verdict is in doubt; four times a workload's own if not given. `max_age_days`: an older result is measured again.
+    `time_budget_s`: how long all of it may take in all; the workloads' own limits together if not given. `source`:
+    where a published figure comes from.
     """
 
     workload: BenchyWorkload = BenchyWorkload()
+    random: RandomWorkload | None = None
+    sharegpt: ShareGptWorkload | None = None
+    answers: AnswersChoice | None = None
+    cold_start: bool = False
     thresholds: dict[str, Threshold] = Field(min_length=1)
     most_runs: int | None = Field(default=None, ge=2, le=200)
+    max_age_days: float | None = Field(default=None, gt=0)
+    time_budget_s: int | None = Field(default=None, ge=60)
     source: str | None = None
 
     @property
     def run_bound(self) -> int:
-        """`most_runs`, or its default."""
-        return self.most_runs if self.most_runs is not None else 4 * self.workload.runs
+        """`most_runs`, or its default, for llama-benchy."""
+        return self.bound_of(self.workload.runs)
+
+    def bound_of(self, runs: int) -> int:
+        """How many runs there may be of a workload that has `runs` of its own."""
+        return self.most_runs if self.most_runs is not None else 4 * runs
+
+    def runs(self) -> Mapping[str, int]:
+        """How many runs each workload that repeats makes at first, by its name."""
+        found = {BENCHY: self.workload.runs}
+        found |= {RANDOM: self.random.runs} if self.random is not None else {}
+        return found | ({SHAREGPT: self.sharegpt.runs} if self.sharegpt is not None else {})
+
+    def metrics(self) -> Mapping[str, str]:
+        """Metric → the workload that measures it."""
+        found = dict.fromkeys(self.workload.metrics(), BENCHY)
+        found |= dict.fromkeys(self.random.metrics(), RANDOM) if self.random is not None else {}
+        found |= dict.fromkeys(self.sharegpt.metrics(), SHAREGPT) if self.sharegpt is not None else {}
+        return found | (dict.fromkeys(COLD_START_METRICS, COLD_START) if self.cold_start else {})
+
+    def kinds(self) -> tuple[str, ...]:
+        """The workloads that this gate has, in their order."""
+        there = {*self.runs(), *([ANSWERS] if self.answers is not None else [])}
+        return tuple(kind for kind in ORDER if kind in there or (kind == COLD_START and self.cold_start))
+
+    @property
+    def budget_s(self) -> int:
+        """How long measuring may take in all, further runs included."""
+        if self.time_budget_s is not None:
+            return self.time_budget_s
+        limits = [one.time_limit_s for one in (self.workload, self.random, self.sharegpt) if one is not None]
+        return sum(limits) + OVERHEAD_S
 
     @model_validator(mode="after")
     def _bound_holds_the_runs(self) -> Gate:
@@ -111,11 +129,19 @@ class Gate(Strict):
 
     @model_validator(mode="after")
     def _measured(self) -> Gate:
-        produced = self.workload.metrics()
-        for metric in self.thresholds:
+        produced, runs = self.metrics(), self.runs()
+        for metric, threshold in self.thresholds.items():
             if metric not in produced:
                 raise broken_rule(
                     f"the workload does not measure this: it measures {', '.join(produced)}",
+                    "thresholds",
+                    metric,
+                )
+            relative = threshold.last_good is not None or threshold.fleet is not None
+            if relative and runs.get(produced[metric], 1) < 2:
+                raise broken_rule(
+                    f"{produced[metric]} makes one run, which has no spread to compare by: "
+                    "give it runs of 2 or more, or a fixed bound (min, max, warn_min, warn_max)",
                     "thresholds",
                     metric,
                 )

@@ -11,11 +11,17 @@ from modules.operations.tools import tools_installed
 
 
 @deploy("Gate")
-def gate(plan: HostPlan) -> None:
-    """Measure the releases that were not measured yet; judge all of them."""
+def gate(plan: HostPlan, asked: bool = False) -> None:
+    """Measure the releases that there is a reason to measure; judge all of them. `asked`: measure in any case."""
     gated = [service for service in plan.services if service.gate is not None]
     if not gated:
         return
     tools_installed(name="Benchmark")
     for service in host.loop(gated):
-        gate_passed(name=f"Gate of {service.name}", plan=service, gate=service.gate, home=plan.settings.weights.home)
+        gate_passed(
+            name=f"Gate of {service.name}",
+            plan=service,
+            gate=service.gate,
+            home=plan.settings.weights.home,
+            asked=asked,
+        )

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from tests.lab.builds import (
     HEAD,
@@ -238,3 +239,59 @@ def test_of_two_different_builds_the_second_waits_and_says_for_which(lab: Lab) -
     assert [run.rc for run in runs] == [0, 0], runs[1].text
     assert f"waiting for the build of {tag_on(lab, first)} to end" in runs[1].text
     assert "waiting for" not in runs[0].text
+
+
+def short_of_memory(lab: Lab, name: str, dockerfile: str, *, may_stop: bool) -> Path:
+    """A fleet file whose build lacks memory for its compiler, unless the server's comes to what is there."""
+    meminfo = lab.ssh(HOST, "cat /proc/meminfo").stdout
+    available = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable:")) / 2**20
+    fleet, _ = write(lab, name, dockerfile, compiler_gib=1.0)
+
+    def limits(content: dict[str, Any]) -> None:
+        content["defaults"]["build"] = {"keep_gib": round(available + 0.3, 2), "stop_engines": may_stop}
+
+    content = yaml.safe_load(fleet.read_text())
+    limits(content)
+    fleet.write_text(yaml.safe_dump(content, sort_keys=False))
+    return fleet
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_no_server_is_stopped_for_its_memory_without_leave(lab: Lab, served: Served) -> None:
+    run = stage(lab, short_of_memory(lab, "tiny-short", "RUN true\n", may_stop=False))
+
+    check_failed(run, "tiny-short")
+    assert "memory is short: one compiler of this recipe takes 1 GiB" in run.text
+    assert f"{served.unit} can make room: set build.stop_engines: true in the fleet file" in run.text
+
+
+def test_with_leave_the_server_is_stopped_for_the_build_and_ready_again_after_it(lab: Lab, served: Served) -> None:
+    before = state(served)
+    fleet = short_of_memory(lab, "tiny-room", "RUN sleep 5\n", may_stop=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = started(pool, lab, fleet)
+        await_job(lab, HOST, is_at("sleep"))
+        assert served.state() == "inactive"
+        run = running.result()
+
+    assert run.rc == 0, run.text
+    assert served.state() == "active"
+    assert served.reply()
+    assert image_of(served) == before[1]
+    assert served.invocation() != before[0]
+
+
+def test_a_job_that_is_killed_does_not_leave_the_server_down(lab: Lab, served: Served) -> None:
+    fleet = short_of_memory(lab, "tiny-killed", "RUN sleep 60\n", may_stop=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = started(pool, lab, fleet)
+        job = await_job(lab, HOST, is_at("sleep"))
+        lab.ssh(HOST, f"sudo systemctl kill --signal=KILL tinderbox-job-{Path(job.directory).name}.service")
+        run = running.result()
+
+    check_failed(run, "tiny-killed")
+    assert "killed by SIGKILL" in run.text
+    served.await_ready()
+    assert served.reply()

@@ -7,8 +7,8 @@ from shlex import quote
 import pytest
 
 from modules.facts.image import ImageOnHost, ImageState
-from modules.images import build_of, image_reference
-from modules.spec.lock import Lock
+from modules.fleet.lock import read_lock
+from modules.images import build_of, pinned
 from tests.lab.lab_driver import Lab
 from tests.lab.served import Served
 
@@ -25,8 +25,8 @@ def look(lab: Lab, reference: str) -> ImageState:
 
 
 def test_an_image_that_was_built_is_known_by_its_recipe(lab: Lab, served: Served) -> None:
-    recipe = served.plan.recipe
-    assert look(lab, image_reference(recipe, Lock())).recipe == build_of(recipe).digest
+    recipe = pinned(served.plan.recipe, read_lock(served.fleet))
+    assert look(lab, build_of(recipe).tag).recipe == build_of(recipe).digest
 
 
 def test_an_image_without_any_label_is_there_all_the_same(lab: Lab, served: Served) -> None:

@@ -51,7 +51,8 @@ def test_the_image_was_built_once(lab: Lab, deployment: FirstDeployment) -> None
     layers = fetched(deployment, "registry.lab", "/v2/python/blobs/")
     assert layers
     assert set(layers.values()) == {1}
-    assert len(lab.ssh(HOST, "sudo docker image ls -q --filter label=tinderbox.recipe").stdout.split()) == 1
+    built = lab.ssh(HOST, "sudo docker image ls -q --filter label=tinderbox.recipe tinderbox/vllm-cpu").stdout.split()
+    assert len(built) == 1
 
 
 def test_no_file_of_the_model_was_fetched_twice(deployment: FirstDeployment) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from modules.fleet.compose import composed_recipe
-from modules.images import Build, build_of
+from modules.images import Build, build_of, pinned
 from modules.spec.image import ImageOverride, Recipe
+from modules.spec.lock import Lock
 from tests.lab.lab_driver import Lab
 
 NAME = "tiny"
@@ -28,22 +29,29 @@ def tiny(lab: Lab, dockerfile: str | None = None, *, name: str = NAME, **fields:
     recipe = {
         "template": f"./recipes/{template.name}",
         "base": BASE,
-        "pins": {
-            name: {"repository": f"https://git.lab/{name}", "commit": commit * 40}
-            for name, commit in (("kernels", "a"), ("server", "b"))
-        },
+        "pins": pins("a" * 40),
         "packages": {"fast": "1.0"},
+        "arguments": {"WAIT": "0"},
+        "compiler_gib": 0,
         "size_gib": 0.1,
         "source": "for tests",
     }
     return {**recipe, **fields}
 
 
-def built(lab: Lab, recipe: Mapping[str, Any], override: Mapping[str, Any] | None = None) -> Build:
-    """What the product makes of such a recipe."""
+def pins(commit: str) -> dict[str, Any]:
+    """Its source trees, all at one commit."""
+    return {name: {"repository": f"https://git.lab/{name}", "commit": commit} for name in ("kernels", "server")}
+
+
+def built(
+    lab: Lab, recipe: Mapping[str, Any], override: Mapping[str, Any] | None = None, lock: Lock | None = None
+) -> Build:
+    """What the product makes of such a recipe. `lock`: where its base was resolved."""
     path = str(lab.layout.folder / str(recipe["template"]))
     written_out = Recipe.model_validate({**recipe, "template": path})
-    return build_of(composed_recipe(written_out, ImageOverride.model_validate(override or {})))
+    composed = composed_recipe(written_out, ImageOverride.model_validate(override or {}))
+    return build_of(pinned(composed, lock or Lock()))
 
 
 def fleet_with(lab: Lab, host: str, recipe: Mapping[str, Any], *, name: str = "fleet-tiny", **image: Any) -> Path:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyinfra.api import FileUploadCommand, StringCommand
 
-from modules.facts.gate import GateResult, GateState, ServiceGate
+from modules.catalog import load_catalog
+from modules.facts.gate import Evidence, GateEvidence, GateResult, GateState, ServiceGate
 from modules.facts.service import UnitState
 from modules.fleet import Fleet
-from modules.gating import Verdict, thresholds_id, workload_id
-from modules.operations import gate as gate_operations
+from modules.fleet.files import DATASETS
+from modules.gating import Verdict, measurement_of, thresholds_id, workload_id
+from modules.gating.decision import decide
+from modules.gating.noted import judgement_document
+from modules.operations import gate_memory
 from modules.operations.gate import gate_passed
-from modules.reporting.measured import MeasuredService
+from modules.reporting.measured import Figure, Measured, MeasuredService
+from modules.spec.gate import Gate
 from tests.operations.stub_host import StubHost, commands_of
 from tests.unit.benchy_report import GOOD, cell, report
 from tests.unit.release_samples import COMMIT, HOME, lab_gate, service_plan
@@ -23,13 +30,26 @@ from tests.unit.release_samples import COMMIT, HOME, lab_gate, service_plan
 PLAN = service_plan()
 GATE = lab_gate()
 UNIT = UnitState(active="active", sub="running", enabled=True, stale=False, job=False)
+NOTED = judgement_document(GATE, decide(GATE, measurement_of(GOOD, GATE.workload)).judgement, ())
+
+
+def parts(text: str, *more: str) -> dict[str, list[dict[str, Any]]]:
+    found = [json.loads(one) for one in (text, *more)]
+    return {"benchy": [{"report": one, "runs": len(one["benchmarks"][0]["tg_throughput"]["values"])} for one in found]}
+
+
 RESULT = GateResult(
-    workload_id=workload_id(GATE.workload),
+    workload_id=workload_id(GATE),
+    release="r1",
     finished="2026-11-30T04:45:19Z",
+    age_s=60.0,
     gpu="NVIDIA GB10 (simulated)",
+    driver="580.95.05",
     samples={"clock_mhz": {"min": 500.0, "median": 850.0, "max": 2418.0}},
-    report=GOOD,
-    judgement={"verdict": "PASS", "thresholds": thresholds_id(GATE)},
+    parts=parts(GOOD),
+    faults=(),
+    seconds=40.0,
+    judgement=NOTED,
 )
 PASSED = GateState(current="r1", last_good="r1", commit=COMMIT, unit=UNIT, result=RESULT)
 SLOW = report(cell([1000.0] * 3, [2.0] * 3))
@@ -39,14 +59,30 @@ SLOW = report(cell([1000.0] * 3, [2.0] * 3))
 def remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[MeasuredService]:
     """What the controller keeps."""
     kept: list[MeasuredService] = []
-    monkeypatch.setattr(gate_operations, "load_fleet", lambda: Fleet(name="office", path=tmp_path / "f", hosts={}))
-    monkeypatch.setattr(gate_operations, "remember", lambda _, service: kept.append(service))
+    monkeypatch.setattr(gate_memory, "load_fleet", lambda: Fleet(name="office", path=tmp_path / "f", hosts={}))
+    monkeypatch.setattr(gate_memory, "remember", lambda _, service: kept.append(service))
+    monkeypatch.setattr(gate_memory, "load_measured", lambda _: Measured())
+    monkeypatch.setattr(gate_memory, "note_gate", lambda *_, **__: None)
     return kept
 
 
-def given(*states: GateState | None) -> tuple[StubHost, list[Any]]:
-    host = StubHost({ServiceGate: list(states)})
-    return host, commands_of(host, gate_passed, plan=PLAN, gate=GATE, home=HOME)
+def given(
+    *states: GateState | None, evidence: Evidence | None = None, gate: Gate = GATE, asked: bool = False
+) -> tuple[StubHost, list[Any]]:
+    host = StubHost({ServiceGate: list(states), GateEvidence: evidence or Evidence()})
+    return host, commands_of(host, gate_passed, plan=PLAN, gate=gate, home=HOME, asked=asked)
+
+
+def starts(commands: list[Any]) -> list[StringCommand]:
+    """Those that start a measurement."""
+    return [one for one in commands if isinstance(one, StringCommand) and "run_gate.py" in one.get_raw_value()]
+
+
+def measuring(command: Any) -> dict[str, Any]:
+    """What a command that starts the job asks the host to measure."""
+    words = shlex.split(command.get_raw_value())
+    found = {name: words[words.index(f"--{name}") + 1] for name in ("measure", "budget")}
+    return {"measure": json.loads(found["measure"]), "budget": float(found["budget"]), "append": "--append" in words}
 
 
 def with_result(state: GateState, **changes: Any) -> GateState:
@@ -69,7 +105,8 @@ def test_a_new_release_is_measured_judged_and_noted() -> None:
     assert f"snapshots/{COMMIT}" in text
     request = json.loads(judge.connector_arguments["_stdin"])
     assert request["good"] is True
-    assert request["judgement"] == {"verdict": "PASS", "thresholds": thresholds_id(GATE)}
+    assert request["judgement"] == NOTED
+    assert measuring(start) == {"measure": {"benchy": 3}, "budget": 1920.0, "append": False}
 
 
 def test_other_thresholds_are_judged_without_measuring() -> None:
@@ -83,29 +120,154 @@ def test_a_pass_that_the_ledger_does_not_know_is_noted() -> None:
 
 
 def test_a_failure_fails_the_host_with_figures_and_conditions(remembered: list[MeasuredService]) -> None:
-    _, commands = given(replace(PASSED, result=None), with_result(PASSED, report=SLOW, judgement=None))
+    low = Evidence(samples={"clock_mhz": [611.0] * 9, "power_w": [17.0] * 9, "utilisation_percent": [96.0] * 9})
+    _, commands = given(
+        replace(PASSED, result=None), with_result(PASSED, parts=parts(SLOW), judgement=None), evidence=low
+    )
     judge, refusal = commands[-2:]
+    assert json.loads(judge.connector_arguments["_stdin"])["judgement"]["causes"][0]["cause"] == "low-power state"
     assert json.loads(judge.connector_arguments["_stdin"])["good"] is False
     text = refusal.get_raw_value()
     assert text.endswith("exit 1")
     assert "spark-1: gate of gpt-oss failed" in text
     assert "2.00 ± 0.00  below 5" in text
     assert "850 MHz (500 to 2418)" in text
+    assert "likely cause: low-power state (clock 611 MHz; power 17 W)" in text
     assert remembered[0].verdict is Verdict.FAIL
 
 
 def test_a_failure_is_measured_again_by_the_next_run() -> None:
     failed = {"verdict": "FAIL", "thresholds": thresholds_id(GATE)}
-    _, commands = given(with_result(PASSED, report=SLOW, judgement=failed))
+    _, commands = given(with_result(PASSED, parts=parts(SLOW), judgement=failed))
     assert "run_gate.py" in commands[0].get_raw_value()
     assert commands[-1].get_raw_value().endswith("exit 1")
 
 
 def test_a_warning_is_no_failure() -> None:
+    # Near what it warns below, and too steady to be in doubt.
     warned = report(cell([1000.0] * 3, [20.0] * 3))
-    _, (judge,) = given(with_result(PASSED, report=warned, judgement=None))
+    _, (judge,) = given(with_result(PASSED, parts=parts(warned), judgement=None))
     request = json.loads(judge.connector_arguments["_stdin"])
     assert (request["good"], request["judgement"]["verdict"]) == (True, "WARN")
+
+
+DOUBTFUL = lab_gate(thresholds={"tg32@pp512 c1": {"min": 60.5}})
+SCATTERED = report(cell([1000.0] * 3, [59.0, 61.0, 62.0]))
+BETTER = report(cell([1000.0] * 3, [63.0, 64.0, 64.5]))
+
+
+def test_in_doubt_it_measures_more_and_judges_all_runs_together() -> None:
+    first = with_result(PASSED, parts=parts(SCATTERED), judgement=None)
+    then = with_result(PASSED, parts=parts(SCATTERED, BETTER, BETTER, BETTER), judgement=None)
+    host, commands = given(replace(PASSED, result=None), first, then, gate=DOUBTFUL)
+    started = [measuring(one) for one in starts(commands)]
+    assert [(one["measure"], one["append"]) for one in started] == [({"benchy": 3}, False), ({"benchy": 3}, True)]
+    # What was spent on the first runs is off the budget of the others.
+    assert started[1]["budget"] == started[0]["budget"] - RESULT.seconds
+    assert json.loads(commands[-1].connector_arguments["_stdin"])["judgement"]["verdict"] == "PASS"
+    assert any("the verdict is in doubt" in line and "3 more of benchy" in line for line in host.logged)
+
+
+def test_a_host_on_which_nothing_is_measured_is_told_and_not_asked_for_ever() -> None:
+    stuck = with_result(PASSED, parts=parts(SCATTERED), judgement=None)
+    _, commands = given(stuck, gate=DOUBTFUL)
+    assert len(starts(commands)) == 1
+    assert "what was measured of service gpt-oss could not be read" in commands[-1].get_raw_value()
+
+
+def test_more_runs_must_fit_into_the_time_budget() -> None:
+    tight = DOUBTFUL.model_copy(update={"time_budget_s": 60})
+    first = with_result(PASSED, parts=parts(SCATTERED), judgement=None)
+    _, commands = given(replace(PASSED, result=None), first, gate=tight)
+    assert len(starts(commands)) == 1
+
+
+def test_a_figure_that_could_not_be_taken_is_tried_once_more_and_then_fails() -> None:
+    holed = with_result(PASSED, parts=parts(report(cell(None, [61.0] * 3))), judgement=None)
+    again = with_result(holed, parts=holed.result.parts, judgement=None, finished="2026-11-30T04:46:19Z")  # type: ignore[union-attr]
+    _, commands = given(replace(PASSED, result=None), holed, again)
+    started = [measuring(one) for one in starts(commands)]
+    assert [one["append"] for one in started] == [False, False]
+    assert "not measured (the report has no value)" in commands[-1].get_raw_value()
+
+
+def test_a_fault_fails_whatever_the_figures_say_and_names_itself() -> None:
+    fault = {"kind": "cached-answers", "workload": "answers", "told": "copying: it repeats 'tamirobe-4821'"}
+    _, commands = given(replace(PASSED, result=None), with_result(PASSED, faults=(fault,), judgement=None))
+    assert len(starts(commands)) == 1
+    text = commands[-1].get_raw_value()
+    assert "FAIL  answers" in text
+    assert "likely cause: cached answers (answers: copying: it repeats" in text
+
+
+def test_it_is_held_to_the_last_good_release() -> None:
+    relative = lab_gate(thresholds={"tg32@pp512 c1": {"last_good": {"fail": 0.05}}})
+    good = replace(RESULT, release="r0", parts=parts(report(cell([1000.0] * 3, [61.0, 61.2, 61.1]))))
+    slower = with_result(PASSED, parts=parts(report(cell([1000.0] * 3, [50.0, 50.2, 50.1]))), judgement=None)
+    _, commands = given(replace(PASSED, result=None), replace(slower, reference=good), gate=relative)
+    assert "18.0 % worse than the last good release" in commands[-1].get_raw_value()
+
+
+def other(host: str, decode: float, **changes: Any) -> MeasuredService:
+    service = PLAN.service
+    return MeasuredService(
+        host=host, service="gpt-oss", engine=service.engine, profile=service.profile, model=PLAN.model.served_as,
+        port=8000, gpu=None, release="r9", verdict=Verdict.PASS, measured="2026-11-29T04:45:19Z", reasons=[],
+        metrics={"tg32@pp512 c1": Figure(mean=decode, std=0.1, values=(decode,))},
+    ).model_copy(update=changes)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("others", "verdict"),
+    [
+        ([other("a", 80.0), other("b", 80.4), other("c", 79.8)], "FAIL"),
+        ([other("a", 61.0), other("b", 61.4), other("c", 60.8)], "PASS"),
+        # Too few that are alike: of another engine, failed, and this very host's own.
+        (
+            [
+                other("a", 80.0), other("b", 80.4), other("c", 79.8, engine="vllm"),
+                other("d", 80.0, verdict=Verdict.FAIL), other("spark-1", 80.0),
+            ],
+            "PASS",
+        ),
+    ],
+)  # fmt: skip
+def test_it_is_held_to_the_median_of_the_fleets_other_hosts(
+    monkeypatch: pytest.MonkeyPatch, others: list[MeasuredService], verdict: str
+) -> None:
+    known = Measured(services={f"{one.host}/gpt-oss": one for one in others})
+    monkeypatch.setattr(gate_memory, "load_measured", lambda _: known)
+    relative = lab_gate(thresholds={"tg32@pp512 c1": {"fleet": {"fail": 0.1}}})
+    steady = with_result(PASSED, parts=parts(report(cell([1000.0] * 3, [61.0, 61.2, 61.1]))), judgement=None)
+    _, commands = given(replace(PASSED, result=None), steady, gate=relative)
+    judge = next(one for one in commands if "ledger.py judge" in str(one))
+    assert json.loads(judge.connector_arguments["_stdin"])["judgement"]["verdict"] == verdict
+
+
+@pytest.mark.parametrize("driver", ["580.126.09", "580.95.05"])
+def test_another_driver_and_who_asks_make_it_measure(driver: str) -> None:
+    changed = driver != RESULT.driver
+    new = with_result(PASSED, judgement=None, finished="2026-11-30T05:45:19Z")
+    host, commands = given(replace(PASSED, driver=driver), new, asked=not changed)
+    assert measuring(commands[0])["measure"] == {"benchy": 3}
+    assert any(("the driver is" if changed else "asked to") in line for line in host.logged)
+
+
+def test_a_dataset_that_the_host_lacks_is_brought_and_one_that_is_another_is_refused() -> None:
+    everything = load_catalog().gates["lab-everything"]
+    assert everything.sharegpt is not None
+    dataset = everything.sharegpt.dataset.model_copy(update={"file": str(DATASETS / everything.sharegpt.dataset.file)})
+    gate = everything.model_copy(update={"sharegpt": everything.sharegpt.model_copy(update={"dataset": dataset})})
+    _, commands = given(replace(PASSED, result=None), replace(PASSED, result=None), gate=gate)
+    assert [str(one)[:9] for one in commands[:1]] == ["mkdir -p "]
+    assert isinstance(commands[1], FileUploadCommand)
+    there = replace(PASSED, result=None, datasets=frozenset({dataset.sha256}))
+    _, commands = given(there, there, gate=gate)
+    assert measuring(commands[0])["measure"] == {"cold_start": 1, "answers": 1, "benchy": 3, "random": 3, "sharegpt": 1}
+    wrong = dataset.model_copy(update={"sha256": "0" * 64})
+    gate = gate.model_copy(update={"sharegpt": everything.sharegpt.model_copy(update={"dataset": wrong})})
+    _, commands = given(replace(PASSED, result=None), gate=gate)
+    assert "correct one of them" in commands[0].get_raw_value()
 
 
 @pytest.mark.parametrize(
@@ -127,15 +289,20 @@ def test_the_fact_reads_what_the_program_prints() -> None:
         "commit": COMMIT,
         "unit": {"ActiveState": "active"},
         "result": {
+            "format": 2,
             "workload_id": "w",
+            "release": "r1",
             "finished": "2026-11-30T04:45:19Z",
             "gpu": None,
             "samples": {},
+            "parts": parts(GOOD),
             "report": json.loads(GOOD),
         },
     }
     state = ServiceGate().process([json.dumps(answer)])
     assert state is not None
     assert state.result is not None
+    former = {**answer, "result": {**answer["result"], "format": 1}}  # type: ignore[dict-item]
+    assert ServiceGate().process([json.dumps(former)]).result.workload_id == ""  # type: ignore[union-attr]
     assert (state.result.gpu, state.result.judgement) == (None, None)
     assert ServiceGate().process([json.dumps({**answer, "result": None})]).result is None  # type: ignore[union-attr]

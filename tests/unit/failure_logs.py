@@ -65,12 +65,16 @@ Downloading 'model-00002-of-00014.safetensors' to '/var/lib/tinderbox/huggingfac
 
 @dataclass(frozen=True)
 class Story:
-    """`log`: what the failure adds to the head of a healthy log of its kind. `rest`: what stands after it."""
+    """`log`: what the failure adds to the head of a healthy log of its kind. `rest`: what stands after it.
+
+    `kernel`: what the kernel logs meanwhile.
+    """
 
     kind: LogSource
     log: str
     rest: str = ""
     head: str | None = None
+    kernel: str = ""
 
 
 def _core(error: str) -> str:
@@ -359,6 +363,37 @@ STORIES: dict[str, Story] = {
         "build",
         "#11 1502.3 FAILED: [code=137] CMakeFiles/_moe_C.dir/moe_gemm.cu.o \n#11 1502.3 /usr/local/cuda/bin/nvcc -O3\n",
         "#11 1502.9 ninja: build stopped: subcommand failed.\n",
+    ),
+    "build-oom-kill": Story(
+        "build",
+        "#11 1502.3 Killed\n#11 ERROR: executor failed running [/bin/sh -c uv build]: exit code: 137\n",
+        kernel="2026-11-29T21:31:12+0000 spark-1 kernel: Out of memory: Killed process 41877 (cicc) total-vm:9127344kB, "
+        "anon-rss:8022116kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:16012kB oom_score_adj:500\n",
+    ),
+    "git-remote-gone": Story(
+        "build",
+        "#6 0.546 Cloning into 'kernels'...\n#6 0.656 remote: pypi.lab has no /gone/kernels/info/refs\n"
+        "#6 0.656 fatal: repository 'https://pypi.lab/gone/kernels/' not found\n",
+        "#6 ERROR: executor failed running [/bin/sh -c git clone]: exit code: 128\n",
+    ),
+    "registry-login": Story("build", "Error response from daemon: unauthorized\n"),
+    "registry-rate-limit": Story(
+        "build", "Error response from daemon: toomanyrequests: You have reached your pull rate limit.\n"
+    ),
+    "layer-corrupted": Story(
+        "build",
+        "510df4767a5e: Verifying Checksum\nfilesystem layer verification failed for digest "
+        "sha256:510df4767a5edf33b9d91898d4260f956776fd07dc86d7a259adf478d13d13c0\n",
+    ),
+    "dockerd-restarted": Story(
+        "build",
+        "#5 [2/4] RUN sleep 25\ncannot write /var/lib/tinderbox/images/tiny-restart-1cda58b13605/image-id because "
+        "server did not provide an image ID\n",
+    ),
+    "pin-missing": Story(
+        "build",
+        "#9 1.511   ╰─▶ Because there is no version of fastsafetensors==9.9 and you require\n"
+        "#9 1.511       fastsafetensors==9.9, we can conclude that your requirements are unsatisfiable.\n",
     ),
     "pull-stopped": Story("build", "failed to copy: httpReadSeeker: failed open: unexpected EOF\n"),
     "base-image-missing": Story(

@@ -31,7 +31,7 @@ def told(name: str) -> Diagnosis:
     head = HEADS.get(story.kind, "") if story.head is None else story.head
     logs = [log("failure", story.kind, head + story.log + story.rest)]
     if story.kind != "kernel":
-        logs.append(log("kernel", "kernel", KERNEL))
+        logs.append(log("kernel", "kernel", KERNEL + story.kernel))
     logs.append(log("earlyoom", "kernel", EARLYOOM))
     return diagnose(Bundle(tuple(logs), failed=True), SIGNATURES)
 

@@ -401,6 +401,24 @@ REFUSALS = (
         (7, "defaults.services.gpt-oss.image.recipe.template", "mine.Dockerfile.j2; create it, or correct the path"),
     ),
     refusal(
+        "limits of builds that are none, and a recipe whose compiler gives memory back",
+        """\
+        fleet: office
+        defaults:
+          build: {keep_gib: -1, stop_engines: perhaps, stop_engine: true}
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              image: {recipe: {reference: mine, compiler_gib: -8, size_gib: 1, source: ours}}
+        hosts: {spark-1: {}}
+        """,
+        (3, "defaults.build.keep_gib", "out of range: must be at least 0"),
+        (3, "defaults.build.stop_engine", "unknown key; did you mean stop_engines?"),
+        (3, "defaults.build.stop_engines", "true or false"),
+        (8, "defaults.services.gpt-oss.image.recipe.compiler_gib", "out of range: must be at least 0"),
+    ),
+    refusal(
         "listening to all without a key",
         """\
         fleet: office
@@ -485,6 +503,96 @@ REFUSALS = (
             "defaults.services.gpt-oss.gate.thresholds.tg128@pp512 c1",
             "the workload does not measure this; it measures",
         ),
+    ),
+    refusal(
+        "a workload that the engine's image can not run",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: sglang
+              model: gpt-oss-120b
+              gate:
+                random: {prompts: 8}
+                thresholds: {pp2048 c1: {min: 1}}
+        hosts: {spark-1: {}}
+        """,
+        (8, "defaults.services.gpt-oss.gate.random", "engine sglang has no `vllm bench serve` in its image"),
+    ),
+    refusal(
+        "a relative bound on a workload of one run",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              gate:
+                random: {prompts: 8}
+                thresholds:
+                  random output throughput: {last_good: {fail: 0.1}}
+        hosts: {spark-1: {}}
+        """,
+        (
+            10,
+            "defaults.services.gpt-oss.gate.thresholds.random output throughput",
+            "random makes one run, which has no spread to compare by",
+        ),
+    ),
+    refusal(
+        "answers that there are not",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              gate:
+                answers: gpt-os
+                thresholds: {pp2048 c1: {min: 1}}
+        hosts: {spark-1: {}}
+        """,
+        (8, "defaults.services.gpt-oss.gate.answers", "unknown answers 'gpt-os'"),
+    ),
+    refusal(
+        "a dataset that is not there",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              gate:
+                sharegpt:
+                  dataset:
+                    file: conversations.json
+                    sha256: 0000000000000000000000000000000000000000000000000000000000000000
+                thresholds: {pp2048 c1: {min: 1}}
+        hosts: {spark-1: {}}
+        """,
+        (10, "defaults.services.gpt-oss.gate.sharegpt.dataset.file", "no such file"),
+    ),
+    refusal(
+        "a question that checks nothing",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              gate:
+                answers:
+                  source: ours
+                  questions: {hello: {prompt: Hello}}
+                thresholds: {pp2048 c1: {min: 1}}
+        hosts: {spark-1: {}}
+        """,
+        (10, "defaults.services.gpt-oss.gate.answers.questions.hello", "give at least one check"),
     ),
     refusal(
         "a threshold without a bound",

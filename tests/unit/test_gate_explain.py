@@ -5,12 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import get_args
 
 import pytest
 
 from modules.catalog import load_catalog
 from modules.gating.explain import UNKNOWN, Case, explain
+from modules.gating.metrics import SeenFault
 from modules.gating.series import Telemetry, statistic_of
+from modules.hostside import gate_faults
+from modules.spec.explanation import FaultKind
 from tests.unit.gate_simulation import measured
 
 EXPLANATIONS = load_catalog().explanations
@@ -71,8 +76,16 @@ def stuck(**changed: Sequence[float | None]) -> Case:
 
 
 COOLING = [2480.0] * 30 + [1900.0] * 30
+FAULTS = [name for name, entry in EXPLANATIONS.items() if entry.fault is not None]
+
+
+def faulty(kind: str) -> Case:
+    return replace(case(), faults=(SeenFault(kind, "benchy", f"what was seen of {kind}"),))
+
+
 # Name of the catalog's entry → what it must be found in.
 KINDS: dict[str, Callable[[], Case]] = {
+    **{name: partial(faulty, name) for name in FAULTS},
     "low-power-state": stuck,
     "low-power-at-full-clock": lambda: case((38.5, 38.4, 38.6), power_w=scattered(17, 2)),
     "thermal-limit": lambda: case(temperature_c=scattered(88, 1), clock_mhz=COOLING),
@@ -135,6 +148,11 @@ def test_each_rule_is_found_in_telemetry_of_its_kind(name: str) -> None:
 @pytest.mark.parametrize("name", NEAR_MISSES)
 def test_what_only_comes_near_is_unknown(name: str) -> None:
     assert [cause.name for cause in explain(NEAR_MISSES[name], EXPLANATIONS)] == [UNKNOWN]
+
+
+def test_every_fault_that_hosts_tell_has_its_entry() -> None:
+    kinds = {value for name, value in vars(gate_faults).items() if name.isupper()}
+    assert kinds == set(get_args(FaultKind)) == {EXPLANATIONS[name].fault for name in FAULTS} == set(FAULTS)
 
 
 def test_a_cause_is_told_with_its_figures_and_its_remedy() -> None:

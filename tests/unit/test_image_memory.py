@@ -66,6 +66,7 @@ class Systemd:
 
 
 GPT, EMBED = "tinderbox-gpt-oss.service", "tinderbox-embed.service"
+AGAIN = [f"reset-failed {GPT}", f"start --no-block {GPT}", f"start {GPT}"]
 
 
 @pytest.fixture
@@ -113,9 +114,9 @@ def test_where_allowed_the_services_that_run_are_stopped_and_ready_again_afterwa
     with room(MAY_STOP, Progress(), memory(systemd, 20, 119)):
         assert systemd.units[GPT] == "inactive"
         left = json.loads((tmp_path / job.AFTERWARDS).read_text())
-        assert left == {"command": ["systemctl", "start", "--no-block", GPT]}
+        assert left == {"commands": [["systemctl", "reset-failed", GPT], ["systemctl", "start", "--no-block", GPT]]}
 
-    assert systemd.log == [f"stop {GPT}", f"start --no-block {GPT}", f"start {GPT}"]
+    assert systemd.log == [f"stop {GPT}", *AGAIN]
     assert systemd.units == {GPT: "active", EMBED: "inactive"}
     assert not (tmp_path / job.AFTERWARDS).exists()
 
@@ -134,7 +135,7 @@ def test_they_run_again_where_even_so_there_is_not_enough(systemd: Systemd) -> N
     ):
         pass
 
-    assert systemd.log == [f"stop {GPT}", f"start --no-block {GPT}", f"start {GPT}"]
+    assert systemd.log == [f"stop {GPT}", *AGAIN]
 
 
 def test_without_a_service_to_stop_the_refusal_does_not_speak_of_any(systemd: Systemd) -> None:
@@ -154,7 +155,7 @@ def test_a_service_that_does_not_come_back_is_told(systemd: Systemd) -> None:
     with pytest.raises(ServiceError, match=told), paused([GPT], Progress()):
         pass
 
-    assert systemd.log[-2:] == [f"start --no-block {GPT}", f"start {GPT}"]
+    assert systemd.log[1:] == AGAIN
 
 
 def test_a_job_that_was_killed_does_at_its_end_what_its_program_could_not(
@@ -163,7 +164,7 @@ def test_a_job_that_was_killed_does_at_its_end_what_its_program_could_not(
     ran: list[list[str]] = []
     monkeypatch.setattr(job, "_host_ends", lambda: False)
     monkeypatch.setattr(subprocess, "run", lambda command, **_: ran.append(command))
-    (tmp_path / job.AFTERWARDS).write_text(json.dumps({"command": ["systemctl", "start", GPT]}))
+    (tmp_path / job.AFTERWARDS).write_text(json.dumps({"commands": [["systemctl", "start", GPT]]}))
 
     job.finish(tmp_path)
     job.finish(tmp_path)
@@ -175,7 +176,7 @@ def test_at_the_hosts_own_end_nothing_is_started(tmp_path: Path, monkeypatch: py
     ran: list[list[str]] = []
     monkeypatch.setattr(job, "_host_ends", lambda: True)
     monkeypatch.setattr(subprocess, "run", lambda command, **_: ran.append(command))
-    (tmp_path / job.AFTERWARDS).write_text(json.dumps({"command": ["systemctl", "start", GPT]}))
+    (tmp_path / job.AFTERWARDS).write_text(json.dumps({"commands": [["systemctl", "start", GPT]]}))
 
     job.finish(tmp_path)
 

@@ -48,6 +48,8 @@ def share_of(
         results={
             name: SharedResult(mean=_short(one.mean), std=_short(one.std), runs=len(one.values), unit=unit_of(name))
             for name, one in measured.metrics.items()
+            # What others are given to run is llama-benchy's matrix.
+            if name in plan.gate.workload.metrics()
         },
     )
 

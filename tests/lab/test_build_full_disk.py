@@ -1,0 +1,58 @@
+"""Docker's disk gets full in the middle of a build: a clear end, nothing lost, and the next run finishes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.builds import HEAD, TAIL, shown, stage
+from tests.lab.lab_driver import Lab
+from tests.lab.tiny_recipe import fleet_with, tiny
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+# The one that serves nothing.
+HOST = "spark-2"
+# The base image fits in here, and what the recipe writes does not.
+SMALL, LARGE = "520m", "1200m"
+FILL = "RUN head -c 400000000 /dev/urandom > /filled\n"
+
+
+@pytest.fixture
+def small_disk(lab: Lab) -> Iterator[None]:
+    """Docker keeps everything on a small disk of its own."""
+    run = lab.converge("deploys/runtime.py", fleet=lab.fleet_of(HOST))
+    assert run.rc == 0, run.text
+    lab.ssh(HOST, "sudo systemctl stop docker.service docker.socket")
+    lab.ssh(HOST, f"sudo mount -t tmpfs -o size={SMALL} tmpfs /var/lib/docker && sudo systemctl start docker")
+    yield
+    lab.ssh(HOST, "sudo systemctl stop docker.service docker.socket; sudo umount /var/lib/docker")
+    lab.ssh(HOST, "sudo systemctl start docker")
+
+
+@pytest.fixture
+def fleet(lab: Lab) -> Path:
+    """A recipe that says too little of its size."""
+    recipe = tiny(lab, HEAD + FILL + TAIL, name="tiny-fill", size_gib=0.01)
+    return fleet_with(lab, HOST, recipe, name="fleet-tiny-fill")
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk_ends_the_build_and_with_room_the_next_run_finishes(lab: Lab, fleet: Path) -> None:
+    full = stage(lab, fleet)
+
+    assert full.rc == 1, full.text
+    assert f"{HOST}: FAILED at Image | Image tiny-fill" in full.text
+    assert any("No space left on device" in line or "no space left on device" in line for line in shown(full))
+    assert "known failure (no-space): " in full.text
+    # The step's files are gone again, and what was there is not.
+    free = lab.ssh(HOST, "df --output=avail -k /var/lib/docker | tail -n 1").stdout
+    assert int(free) > 50_000
+    lab.ssh(HOST, "sudo docker image inspect registry.lab:5000/python:3.11-slim-bookworm")
+
+    lab.ssh(HOST, f"sudo mount -o remount,size={LARGE} /var/lib/docker")
+    again = stage(lab, fleet)
+
+    assert again.rc == 0, again.text
+    assert "no change on any host" in stage(lab, fleet).stderr
