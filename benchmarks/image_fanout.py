@@ -78,7 +78,7 @@ def _peer_command(lab: Lab) -> str:
         f'(sudo docker save {image} | {_SSH} {USER}@{lab.address(host)} sudo docker load) & pids="$pids $!"'
         for host in RECEIVERS
     ]
-    script = "set -o pipefail; pids=; " + " ".join(loads) + '; for pid in $pids; do wait "$pid" || exit 1; done'
+    script = "set -o pipefail; pids=; " + "; ".join(loads) + '; for pid in $pids; do wait "$pid" || exit 1; done'
     return f"bash -c {shlex.quote(script)}"
 
 
