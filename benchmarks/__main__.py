@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.converge_noop import converge_noop
+from benchmarks.image_fanout import image_fanout
 from benchmarks.result import Result
 
 RESULTS = Path(__file__).with_name("results.json")
 BENCHMARKS: dict[str, Callable[[], Result]] = {
     "converge_noop_1": converge_noop,
+    "image_fanout_4": image_fanout,
 }
 
 

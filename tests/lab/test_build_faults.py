@@ -133,8 +133,9 @@ def test_the_registry_refuses(lab: Lab, status: int, cause: str) -> None:
 
 @pytest.mark.usefixtures("undisturbed")
 def test_a_corrupted_layer_is_not_taken_and_the_next_run_has_the_right_one(lab: Lab) -> None:
-    layer = add_image(lab, "flipped", b"0123456789" * 20_000)
-    fleet, recipe = write(lab, "tiny-flipped", "", base="flipped:1")
+    name = f"flipped-{uuid4().hex[:8]}"
+    layer = add_image(lab, name, name.encode() * 20_000)
+    fleet, recipe = write(lab, "tiny-flipped", "", base=f"{name}:1")
 
     with lab.faults({"host": "registry.lab", "path": f"/blobs/{layer}", "flip_at": 300}):
         broken = stage(lab, fleet)
