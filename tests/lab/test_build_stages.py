@@ -97,7 +97,7 @@ def test_two_operators_who_want_the_same_share_one_build(lab: Lab, recipe: dict[
 @pytest.mark.long
 def test_another_version_of_vllm_leaves_torch_as_it_is(lab: Lab, first_run: Run) -> None:
     # The same version by another spelling, since the index has no second one, and one that was never built before.
-    version = "0.32.0" + ".0" * (1 + uuid4().int % 20)
+    version = "0.32.0" + ".0" * (1 + uuid4().int % 60)
 
     def change(content: dict[str, Any]) -> None:
         content["hosts"] = {HOST: content["hosts"][HOST]}
