@@ -123,10 +123,10 @@ class Times:
 
 
 def stages_of(dockerfile: str) -> set[str]:
-    """The names by which BuildKit calls the stages; a single one has none."""
+    """The names by which BuildKit calls the stages; a single one may have none."""
     names = _FROM.findall(dockerfile)
     if len(names) == 1:
-        return {names[0], "", _WRITING}
+        return {names[0], "", "stage-0", _WRITING}
     return {name or f"stage-{number}" for number, name in enumerate(names)} | {_WRITING}
 
 
