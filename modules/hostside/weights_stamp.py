@@ -161,14 +161,19 @@ def _seen(path: Path) -> dict[str, int]:
     return {"size": found.st_size, "mtime_ns": found.st_mtime_ns, "inode": found.st_ino}
 
 
+def hub_hash(size: int, *, lfs: bool) -> hashlib._Hash:
+    """The beginning of a file's hash in the hub's way."""
+    # Not used against an attacker: it is what git calls a blob's id.
+    return hashlib.sha256() if lfs else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+
+
 def digest(path: Path, *, lfs: bool, on_bytes: Callable[[int], None] = lambda _: None) -> str:
     """A file's hash in the hub's way. What was read is dropped from the page cache: on a GB10 that is the GPU's memory.
 
     Raises `OSError` where it can not be read.
     """
     with path.open("rb") as file:
-        # Not used against an attacker: it is what git calls a blob's id.
-        found = hashlib.sha256() if lfs else hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+        found = hub_hash(path.stat().st_size, lfs=lfs)
         done = 0
         while piece := file.read(_PIECE):
             found.update(piece)
