@@ -47,6 +47,17 @@ class Catalog(Strict):
         return self
 
     @model_validator(mode="after")
+    def _default_pins_are_a_triple(self) -> Catalog:
+        for name, recipe in self.images.items():
+            commits = {pin: tree.commit for pin, tree in recipe.pins.items()}
+            same = [
+                triple for triple in recipe.triples.values() if (triple.commits, triple.base) == (commits, recipe.base)
+            ]
+            if recipe.triples and not same:
+                raise broken_rule("pins and base are of none of the recipe's triples", "images", name, "pins")
+        return self
+
+    @model_validator(mode="after")
     def _expressions_compile(self) -> Catalog:
         for name, signature in self.signatures.items():
             for pattern in signature.patterns:

@@ -41,6 +41,7 @@ class ServiceState:
     """`files`: path → sha256, None where absent. `current`, `last_good`: release ids.
 
     `container_release`: of what runs now. `commit`: what the model's revision stands for in the host's cache.
+    `attested`: whether the ledger has with the current release what was seen in its image.
     `docker_answers`: False where nothing can be said of image and container. `last_good` is None also where the
     ledger's entry can not be read, since such a release can not be put back.
     """
@@ -56,6 +57,7 @@ class ServiceState:
     model_is_here: bool
     missing_encodings: tuple[str, ...]
     docker_answers: bool = True
+    attested: bool = True
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> ServiceState:
@@ -74,6 +76,7 @@ class ServiceState:
             missing_encodings=tuple(answer["missing_encodings"]),
             # Before an update the host has the former program.
             docker_answers=bool(answer.get("docker_answers", True)),
+            attested=bool(answer.get("attested", True)),
         )
 
 

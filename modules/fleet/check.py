@@ -31,6 +31,12 @@ def _rules(settings: HostSettings, address: str, catalog: Catalog) -> Iterator[F
             "take it out of this host's layers",
         )
     yield from _peer_rules(settings)
+    if settings.network.bundle is not None and settings.network.bundle == settings.bundle.export_to:
+        yield (
+            ("bundle", "export_to"),
+            "the host takes what it needs from this very directory (network.bundle)",
+            "export to another one, or take network.bundle out",
+        )
     for name, service in settings.services.items():
         for key, what, todo in _service_rules(service, catalog):
             yield ("services", name, *key), what, todo
@@ -94,8 +100,14 @@ def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:
     for pin in service.image.pins:
         if pin not in recipe.pins:
             yield ("image", "pins", pin), f"recipe {recipe.name} has no pin {pin!r}", advice(pin, recipe.pins, "pins")
+    triple = service.image.triple
+    if triple is not None and triple not in recipe.triples:
+        what = f"recipe {recipe.name} has no triple {triple!r}"
+        yield ("image", "triple"), what, advice(triple, recipe.triples, "triples")
     for key, what in recipe_faults(recipe, service.image):
-        yield ("image", *key), what, "use another one, or take it out for the recipe's own"
+        # What a triple brought stands nowhere else in the file.
+        ours = key[:2] if key[:1] == ("pins",) and key[1] not in service.image.pins and triple is not None else ()
+        yield ("image", *(("triple",) if ours else key)), what, "use another one, or take it out for the recipe's own"
 
 
 def is_loopback(address: str) -> bool:

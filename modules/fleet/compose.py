@@ -19,11 +19,16 @@ def chosen_recipe(engine: Engine, override: ImageOverride, recipes: Mapping[str,
 
 
 def composed_recipe(recipe: Recipe, override: ImageOverride) -> Recipe:
-    """Lay a fleet file's changes over a recipe; pins that it does not have are passed over.
+    """Lay a fleet file's changes over a recipe; pins and a triple that it does not have are passed over.
 
     Raises `ValidationError`: the outcome is no recipe that can be built or pulled.
     """
     fields: dict[str, Any] = recipe.model_dump()
+    triple = recipe.triples.get(override.triple or "")
+    if triple is not None:
+        fields["base"] = triple.base or recipe.base
+        for name, commit in triple.commits.items():
+            fields["pins"][name]["commit"] = commit
     for name in ("base", "architecture", "digest"):
         value = getattr(override, name)
         if value is not None:

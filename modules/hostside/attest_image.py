@@ -1,6 +1,6 @@
 """Look into a container image: which GPUs its libraries have code for, whether native FP4 is in it, what it imports.
 
-    attest_image.py REFERENCE --ask JSON [--budget SECONDS]
+    attest_image.py REFERENCE --ask JSON [--budget SECONDS] [--gpus WHICH]
 
 JSON: the patterns, modules, help and choices that a recipe's `attest` names, with its `architecture`. The answer is
 kept in /var/lib/tinderbox/attestations, and printed. It judges nothing: what is missing stands in it as missing. Exit
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import socket
 import sys
 import time
@@ -23,21 +22,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
     from modules.hostside.atomic import write_json
+    from modules.hostside.attestation_file import STATE, attestation_file
     from modules.hostside.docker_cli import DockerError
     from modules.hostside.gpu_libraries import HOST_TOOLKIT, LENT_TOOLKIT, GpuLibraries
     from modules.hostside.help_text import HelpText
+    from modules.hostside.image_compiler import assembles, compiler
     from modules.hostside.inspection import GPUS_LABEL, Inspection, inspection
     from modules.hostside.progress import Progress
 else:
     import docker_cli as docker
     from atomic import write_json
+    from attestation_file import STATE, attestation_file
     from docker_cli import DockerError
     from gpu_libraries import HOST_TOOLKIT, LENT_TOOLKIT, GpuLibraries
     from help_text import HelpText
+    from image_compiler import assembles, compiler
     from inspection import GPUS_LABEL, Inspection, inspection
     from progress import Progress
 
-ATTESTATIONS = Path("/var/lib/tinderbox/attestations")
 PROVENANCE = "/etc/tinderbox-image.json"
 _BUDGET_S = 1800
 # What a server imports takes half a minute on a fresh image; compiled kernels of a big one more.
@@ -54,12 +56,15 @@ class Attestor:
     asked: dict[str, Any]
     within: Inspection
     progress: Progress
+    state: Path = STATE
     answer: dict[str, Any] = field(default_factory=dict)
 
     def examine(self) -> dict[str, Any]:
         """All parts. The quick ones first: the code takes what time is left."""
         self.answer |= {"asked": self.asked, "trouble": {}}
         self._part("provenance", self._provenance)
+        if self.asked["architecture"]:
+            self._part("compiler", self._compiler)
         if self.asked["modules"] or self.asked["choices"]:
             self._part("python", self._python)
         if self.asked["help"]:
@@ -81,6 +86,14 @@ class Attestor:
             self.answer["provenance"] = json.loads(text) if text else None
         except ValueError:
             raise DockerError(f"{PROVENANCE} in the image is no JSON") from None
+
+    def _compiler(self) -> None:
+        self.progress.report("trying its compiler")
+        architecture = self.asked["architecture"]
+        self.answer["ptxas"] = {
+            path: assembles(self.within, path, architecture) for path in self.asked.get("ptxas", ())
+        }
+        self.answer["compiler"] = compiler(self.within, architecture, self.state / "probes" / "images")
 
     def _python(self) -> None:
         self.progress.report(f"importing {', '.join(self.asked['modules'])}")
@@ -115,13 +128,9 @@ class Attestor:
             libraries.search_fp4(self.asked["architecture"])
 
 
-def file_of(reference: str) -> str:
-    """The name under which an image's attestation is kept."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", reference) + ".json"
-
-
-def attest(reference: str, asked: dict[str, Any], budget_s: float, progress: Progress) -> dict[str, Any]:
-    """Look into the image. Raises `DockerError` where there is none, or docker does not answer."""
+def attest(wish: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Look into the image that the command line wishes. Raises `DockerError` where there is none, or no docker."""
+    reference = wish.reference
     docker.await_daemon()
     found = docker.inspect(reference)
     if found is None:
@@ -132,8 +141,8 @@ def attest(reference: str, asked: dict[str, Any], budget_s: float, progress: Pro
         mounts = [f"{HOST_TOOLKIT.resolve()}:{LENT_TOOLKIT}:ro"]
     labels = (found.get("Config") or {}).get("Labels") or {}
     progress.report("starting a container of the image")
-    with inspection(found["Id"], budget_s, mounts, labels.get(GPUS_LABEL)) as within:
-        answer = Attestor(asked, within, progress).examine()
+    with inspection(found["Id"], wish.budget, mounts, wish.gpus or labels.get(GPUS_LABEL)) as within:
+        answer = Attestor(wish.ask, within, progress, wish.state).examine()
     return answer | {
         "reference": reference,
         "image": found["Id"],
@@ -142,21 +151,28 @@ def attest(reference: str, asked: dict[str, Any], budget_s: float, progress: Pro
     }
 
 
-def main() -> int:
-    """Entry point."""
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("reference")
     parser.add_argument("--ask", type=json.loads, required=True)
     parser.add_argument("--budget", type=float, default=_BUDGET_S, help="seconds in all")
-    parser.add_argument("--kept-in", type=Path, default=ATTESTATIONS)
-    wish = parser.parse_args()
+    parser.add_argument("--gpus", help="as docker takes it; an image that we built says it by a label")
+    parser.add_argument("--state", type=Path, default=STATE, help="in whose attestations/ the answer is kept")
+    return parser.parse_args(words)
+
+
+def main() -> int:
+    """Entry point."""
+    wish = parse()
     try:
-        answer = attest(wish.reference, wish.ask, wish.budget, Progress())
+        answer = attest(wish, Progress())
     except DockerError as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1
-    wish.kept_in.mkdir(parents=True, exist_ok=True)
-    write_json(wish.kept_in / file_of(wish.reference), answer)
+    kept = attestation_file(wish.reference, wish.state)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_json(kept, answer)
     print(json.dumps(answer, indent=1, sort_keys=True))
     return 0
 

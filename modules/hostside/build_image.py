@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from modules.hostside.one_build import alone
     from modules.hostside.pause_services import ServiceError
     from modules.hostside.progress import Progress
+    from modules.hostside.provenance import RECIPE_LABEL, labels, told_of
 else:
     import docker_cli as docker
     from atomic import write_json
@@ -44,8 +45,8 @@ else:
     from one_build import alone
     from pause_services import ServiceError
     from progress import Progress
+    from provenance import RECIPE_LABEL, labels, told_of
 
-RECIPE_LABEL = "tinderbox.recipe"
 CHECK_LABEL = "tinderbox.check"
 GPUS_LABEL = "tinderbox.gpus"
 SITE = Path("/etc/tinderbox/network.env")
@@ -121,13 +122,14 @@ def build(request: Request, folder: Path, jobs: int, progress: Progress) -> str:
     context.mkdir()
     for name, text in request.files.items():
         (context / name).write_text(text)
-    told = json.loads(request.files.get(PROVENANCE, "{}"))
-    told |= {"digest": request.digest, "built_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    base = (docker.inspect(request.base) or {}).get("RepoDigests") or []
+    told = told_of(json.loads(request.files.get(PROVENANCE, "{}")), request.digest, base, time.time())
     (context / PROVENANCE).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n")
     site.touch(mode=0o600)
     site.write_text(site_settings(SITE.read_text() if SITE.exists() else "", jobs))
     words = ["build", "--progress", "plain", "--network", "host", "--iidfile", str(identity)]
-    words += ["--build-arg", f"BASE={request.base}", "--label", f"{RECIPE_LABEL}={request.digest}"]
+    words += ["--build-arg", f"BASE={request.base}"]
+    words += [word for name, value in labels(told).items() for word in ("--label", f"{name}={value}")]
     words += ["--secret", f"id=site,src={site}", "--secret", f"id=authorities,src={AUTHORITIES}", str(context)]
     try:
         run(words, request, folder, progress)

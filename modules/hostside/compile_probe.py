@@ -2,6 +2,7 @@
 
     compile_probe.py --architecture 12.1f            probe, unless an answer is kept; print it as JSON
     compile_probe.py --architecture 12.1f --recall   print the kept answer, or null; never compile
+    compile_probe.py --architecture 12.1f --digest   print the compiler's hash, by which an answer is kept
 
 An answer is kept with the sha256 of the compiler's parts, so a changed toolkit is probed again.
 Exit status: 0 every wanted feature compiles, 1 one does not (reasons on standard error), 2 there is no compiler.
@@ -205,6 +206,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--nvcc", type=Path, default=Path("/usr/local/cuda/bin/nvcc"))
     parser.add_argument("--kept-in", type=Path, default=PROBES, help="directory of kept answers")
     parser.add_argument("--recall", action="store_true", help="only print the kept answer, or null")
+    parser.add_argument("--digest", action="store_true", help="only print the sha256 of the compiler's parts")
     wish = parser.parse_args(arguments)
 
     if not wish.nvcc.exists():
@@ -213,6 +215,9 @@ def main(arguments: list[str]) -> int:
             return 0
         print(f"{wish.nvcc} is not there: is the CUDA toolkit installed?", file=sys.stderr)
         return 2
+    if wish.digest:
+        print(toolkit_digest(wish.nvcc))
+        return 0
     answer = recall(wish.kept_in, wish.nvcc, wish.architecture)
     if wish.recall or answer is not None:
         print(json.dumps(answer))

@@ -112,8 +112,10 @@ def put_link(wanted: Wanted, directory: Path) -> None:
     beside.replace(link)
 
 
-def explain(error: OSError | http.client.HTTPException) -> str:
+def explain(error: OSError | http.client.HTTPException, url: str) -> str:
     """What to do about a connection or a disk that failed."""
+    if url.startswith("file:"):
+        return f"{getattr(error, 'reason', error)}: is the bundle's disk mounted? Copy the file again, or export anew"
     if isinstance(error, urllib.error.HTTPError):
         return f"answered {error.code} {error.reason}: check `network.encodings`"
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -135,7 +137,7 @@ def run(words: list[str]) -> int:
             return 1
         # An answer that ends too early is no OSError.
         except (OSError, http.client.HTTPException) as error:
-            print(f"{socket.gethostname()}: {wanted.url}: {explain(error)}", file=sys.stderr)
+            print(f"{socket.gethostname()}: {wanted.url}: {explain(error, wanted.url)}", file=sys.stderr)
             return 1
         print(f"{wanted.name}: {wanted.sha256}")
     return 0

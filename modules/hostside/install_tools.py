@@ -7,11 +7,12 @@ Exit status: 0 it is in use; 1 with the reason in the last lines.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,10 +61,19 @@ def build(home: Path, lock: str, progress: Progress) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
         follow(pip.stdout or (), len(_PACKAGE.findall(lock)), progress)
     if pip.returncode != 0:
-        raise SystemExit(
-            "pip failed; where it can not reach its index, set `network.pip_index` and `network.ca_bundle`"
-        )
+        raise SystemExit(advice(os.environ))
     (home / ".whole").touch()
+
+
+def advice(environment: Mapping[str, str]) -> str:
+    """What to do where pip failed."""
+    if "PIP_NO_INDEX" in environment:
+        return (
+            f"pip failed: the bundle's {environment.get('PIP_FIND_LINKS')} has not got all that the tools need, as it "
+            "was exported; copy it again, or export the bundle anew from a host of this kind with this version of "
+            "Tinderbox"
+        )
+    return "pip failed; where it can not reach its index, set `network.pip_index` and `network.ca_bundle`"
 
 
 def publish(home: Path) -> None:

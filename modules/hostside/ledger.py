@@ -1,17 +1,19 @@
 """The ledger of releases on this host: install one, put an earlier one back, note what became of it.
 
     /var/lib/tinderbox/ledger/<service>/<release id>.json   the release, its files, what happened to it and when
+    /var/lib/tinderbox/ledger/<service>/<release id>.attestation.json   what was seen in its image
     /var/lib/tinderbox/ledger/<service>/current             → the release whose files are in force
     /var/lib/tinderbox/ledger/<service>/last-good           → the last one that served well enough
 
 Every file and link lands by rename, files of the release before `current`, so that a run cut anywhere leaves either the
 old state or one that the next run sees as unfinished. Secrets are written to their own file and nowhere else.
 
-Usage: ledger.py install|judge (JSON on standard input) | restore SERVICE RELEASE | mark SERVICE RELEASE EVENT [NOTE]
+Usage: ledger.py install|judge < JSON | restore|attest SERVICE RELEASE | mark SERVICE RELEASE EVENT [NOTE]
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -22,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json, write_text
+    from modules.hostside.attestation_file import attestation_file
 else:
     from atomic import read_json, write_json, write_text
+    from attestation_file import attestation_file
 
 STATE = Path("/var/lib/tinderbox")
 GOOD = "good"
@@ -54,6 +58,10 @@ class Ledger:
         """Where a release stands."""
         return self.directory / f"{release}.json"
 
+    def attestation(self, release: str) -> Path:
+        """What was seen in the release's image, kept for as long as the ledger is."""
+        return self.directory / f"{release}.attestation.json"
+
     def failure_log(self, release: str) -> Path:
         """What a start of the release that failed has logged."""
         return self.directory / f"{release}.failed.log"
@@ -79,7 +87,8 @@ class Ledger:
         """Write a release's entry; what is known of its past stays."""
         self.directory.mkdir(parents=True, exist_ok=True)
         known = self.entry(release) or {}
-        entry = {
+        kept = {"attestation": known["attestation"]} if "attestation" in known else {}
+        entry = kept | {
             "id": release,
             "service": self.service,
             "release": content,
@@ -99,6 +108,21 @@ class Ledger:
         if event == GOOD:
             point(self.directory / "last-good", f"{release}.json")
 
+    def attest(self, release: str, seen: Path) -> None:
+        """Keep what was seen in the release's image: a copy beside the entry, and its hash in it.
+
+        Nothing was asked of some images: of those there is none.
+        """
+        entry = self.entry(release)
+        if entry is None:
+            raise SystemExit(f"ledger: {self.entry_file(release)} is missing or unreadable")
+        if not seen.exists():
+            return
+        text = seen.read_text(encoding="utf-8")
+        write_text(self.attestation(release), text)
+        of = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "image": json.loads(text).get("image")}
+        write_json(self.entry_file(release), entry | {"attestation": of})
+
     def put_in_force(self, release: str, files: list[dict[str, Any]]) -> None:
         """Write the release's files and let systemd read them."""
         for file in files:
@@ -117,7 +141,16 @@ def install(request: dict[str, Any], root: Path = STATE) -> None:
     for directory in request["directories"]:
         Path(directory).mkdir(parents=True, exist_ok=True)
     ledger.record(request["id"], request["release"], request["files"], request.get("memory_plan"))
+    attest(request["service"], request["id"], root)
     ledger.put_in_force(request["id"], request["files"])
+
+
+def attest(service: str, release: str, root: Path = STATE) -> None:
+    """Keep what was seen last in a release's image with the release. An entry of before has none until then."""
+    ledger = Ledger(service, root)
+    image = ((ledger.entry(release) or {}).get("release") or {}).get("image")
+    if image is not None:
+        ledger.attest(release, attestation_file(image, root))
 
 
 def restore(service: str, release: str, root: Path = STATE) -> None:
@@ -149,6 +182,8 @@ def main(arguments: list[str]) -> int:
         judge(json.load(sys.stdin))
     elif command == "restore" and len(rest) == 2:
         restore(rest[0], rest[1])
+    elif command == "attest" and len(rest) == 2:
+        attest(rest[0], rest[1])
     elif command == "mark" and len(rest) in {3, 4}:
         Ledger(rest[0]).mark(*rest[1:])
     else:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside.attestation_file import attestation_file
     from modules.hostside.ledger import Ledger
     from modules.hostside.service_unit import run, unit_name, unit_state
 else:
+    from attestation_file import attestation_file
     from ledger import Ledger
     from service_unit import run, unit_name, unit_state
 
@@ -58,6 +60,16 @@ def model_commit(repository: Path, revision: str) -> str | None:
         return None
 
 
+def attested(ledger: Ledger, release: str | None) -> bool:
+    """Whether the ledger has with the release what was seen in its image. True where nothing was looked for in it."""
+    entry = ledger.entry(release) if release is not None else None
+    image = ((entry or {}).get("release") or {}).get("image")
+    seen = sha256(attestation_file(image)) if image is not None else None
+    if entry is None or release is None or seen is None:
+        return True
+    return seen == (entry.get("attestation") or {}).get("sha256") == sha256(ledger.attestation(release))
+
+
 def systemd_version() -> int | None:
     """Major version of systemd."""
     found = re.match(r"systemd (\d+)", run("systemctl", "--version") or "")
@@ -76,6 +88,7 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
         "unit": unit_state(unit_name(options.service)),
         "files": {path: sha256(Path(path)) for path in options.file},
         "current": ledger.linked("current"),
+        "attested": attested(ledger, ledger.linked("current")),
         "last_good": good,
         "good_is_restorable": good is not None and ledger.entry(good) is not None,
         "docker_answers": image is not None or docker_answers(),

@@ -45,7 +45,13 @@ def refusals(seen: Attestation, recipe: Recipe, needs: Needs) -> tuple[str, ...]
 
     `seen` must be the answer to what the recipe asks now (`seen.asked == asked_of(recipe)`).
     """
-    return (*_modules(seen), *_flags(seen, needs), *_libraries(seen, recipe), *_fp4(seen, recipe, needs))
+    return (
+        *_modules(seen),
+        *_flags(seen, needs),
+        *_compiler(seen, recipe, needs),
+        *_libraries(seen, recipe),
+        *_fp4(seen, recipe, needs),
+    )
 
 
 def _modules(seen: Attestation) -> Iterator[str]:
@@ -75,6 +81,20 @@ def _flags(seen: Attestation, needs: Needs) -> Iterator[str]:
         values = seen.choices.get(flag)
         if flag in known and values is not None and isinstance(value, str) and value not in values:
             yield f"--{flag} does not take {value!r}, but {', '.join(values)}"
+
+
+def _compiler(seen: Attestation, recipe: Recipe, needs: Needs) -> Iterator[str]:
+    for path, reason in seen.ptxas.items():
+        if reason is not None:
+            yield f"{path}, which Triton compiles with, does not know {recipe.architecture}: {reason}"
+    if "compiler" in seen.trouble:
+        yield f"its compiler could not be tried: {seen.trouble['compiler']}"
+    # Kernels that are compiled at the first start are compiled by it.
+    elif needs.native_fp4 and seen.compiler is not None and seen.compiler.lacking:
+        lacking = "; ".join(f"{name}: {reason}" for name, reason in seen.compiler.lacking.items())
+        yield f"its own nvcc does not compile native FP4 for {seen.compiler.architecture}: {lacking}"
+    elif needs.native_fp4 and seen.compiler is None and recipe.template is not None:
+        yield f"it does not tell what its compiler has: its build did not try it for {recipe.architecture}"
 
 
 def _libraries(seen: Attestation, recipe: Recipe) -> Iterator[str]:

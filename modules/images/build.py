@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from modules.spec.image import TEMPLATE_SUFFIX, Recipe
 
 _ROLE = Path(__file__).parents[2] / "roles" / "image"
+_PROBE = Path(__file__).parents[1] / "hostside" / "compile_probe.py"
 # Written into every image; by this name the templates copy it.
 PROVENANCE = "tinderbox-image.json"
 
@@ -66,6 +67,8 @@ def _rendered(document: str) -> Build:
     files = _texts(context)
     files["Dockerfile"] = _templates(template.parent).get_template(template.name).render(_variables(recipe))
     files[PROVENANCE] = json.dumps(provenance(recipe.name, recipe), indent=1, sort_keys=True) + "\n"
+    if recipe.architecture is not None:
+        files[_PROBE.name] = _PROBE.read_text()
     return Build(name=recipe.name, base=recipe.base, files=files)
 
 
@@ -78,9 +81,22 @@ def _places(template: str) -> tuple[Path, Path]:
 
 
 def provenance(name: str, recipe: Recipe) -> dict[str, object]:
-    """What an image tells of its origin; the host adds the hash and the time."""
+    """What an image tells of its origin; the host adds the hash, the time and the base's digest.
+
+    `version`, `revision`, `origin`: of the program that it is for, the recipe's first pin or else its first package.
+    """
+    revision, origin, version = None, None, None
+    if recipe.pins:
+        program = next(iter(recipe.pins.values()))
+        revision, origin, version = program.commit, program.repository, program.commit[:12]
+    elif recipe.packages:
+        package, version = next(iter(recipe.packages.items()))
+        origin = f"https://pypi.org/project/{package}/{version}/"
     return {
         "recipe": name,
+        "version": version,
+        "revision": revision,
+        "origin": origin,
         "base": recipe.base,
         "architecture": recipe.architecture,
         "sources": {pin: {"repository": of.repository, "commit": of.commit} for pin, of in recipe.pins.items()},

@@ -28,8 +28,10 @@ def attest_job(reference: str, recipe: Recipe) -> Job:
     """The job that looks into an image."""
     ask = asked_of(recipe).model_dump_json()
     key = hashlib.sha256(f"{reference}\0{ask}".encode()).hexdigest()[:12]
-    command = (layout.PYTHON, str(layout.PROGRAMS / "attest_image.py"), reference, "--ask", ask)
-    return Job("attest", key, f"looking into image {reference}", command, _TIMEOUT_S)
+    command = [layout.PYTHON, str(layout.PROGRAMS / "attest_image.py"), reference, "--ask", ask]
+    # What is pulled has no label of ours that says so.
+    command += ["--gpus", "all"] if recipe.reference is not None and recipe.architecture is not None else []
+    return Job("attest", key, f"looking into image {reference}", tuple(command), _TIMEOUT_S)
 
 
 def refusal_of(name: str, reference: str, seen: Attestation | None, recipe: Recipe, needs: Needs) -> str | None:

@@ -14,6 +14,7 @@ from modules.operations.job import Job, run_job
 from modules.operations.require import unreadable
 from modules.release import layout
 from modules.spec.model import Encoding
+from modules.spec.network import Network
 
 _TIMEOUT_S = 1800
 
@@ -35,6 +36,11 @@ def wrong(encodings: Mapping[str, Encoding], found: Mapping[str, str]) -> dict[s
 def source(name: str, encoding: Encoding, mirror: str | None) -> str:
     """Where to fetch a vocabulary: the site's mirror has it under its own name."""
     return f"{mirror.rstrip('/')}/{name}" if mirror is not None else encoding.url
+
+
+def encodings_mirror(network: Network) -> str | None:
+    """Where the vocabularies lie under their own names, if it is not where they were published."""
+    return f"file://{network.bundle}/encodings" if network.bundle is not None else network.encodings
 
 
 def fetch_job(encodings: Mapping[str, Encoding], mirror: str | None) -> Job:

@@ -132,6 +132,9 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
         host.noop(f"{plan.name} serves release {release.id}")
     else:
         yield from _started(Start(plan, services, release, files, found, action))
+    # An entry of before, or an image that was asked more since.
+    if action is not Action.INSTALL and not found.attested:
+        yield StringCommand(layout.PYTHON, LEDGER, "attest", QuoteString(plan.name), release.id)
     # Only now, since a release that is gone back to may need it.
     if not secrets and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))

@@ -31,6 +31,9 @@ def network_environment(network: Network) -> dict[str, str]:
         variables["HF_ENDPOINT"] = network.hub
     if network.pip_index is not None:
         variables["PIP_INDEX_URL"] = network.pip_index
+    if network.bundle is not None:
+        # Nobody shall wait for a network that is not there, or find that it is.
+        variables |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{network.bundle}/wheels", "HF_HUB_OFFLINE": "1"}
     if network.ca_bundle is not None:
         # Python packages bring certificates of their own and look at the system's only when told to.
         variables |= dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"), TRUST_STORE)

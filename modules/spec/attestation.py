@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from modules.spec.architecture import Architecture
 from modules.spec.base import Strict
 from modules.spec.image import Attest
@@ -46,6 +48,36 @@ class LibraryCode(Strict):
     trouble: str | None = None
 
 
+class ProbedFeature(Strict):
+    """A PTX feature. `wanted`: whether a GB10 has it. `reason`: why it does not compile."""
+
+    compiles: bool
+    wanted: bool
+    reason: str | None = None
+
+
+class Compiler(Strict):
+    """What an image's own nvcc and ptxas compile for an architecture.
+
+    `origin`: `build` (told by the build, which tried its compiler), or `image` (tried in the image that is here).
+    `toolkit`: sha256 over the compiler's parts. `features`: by name.
+    """
+
+    origin: Literal["build", "image"]
+    architecture: str
+    toolkit: str
+    features: dict[str, ProbedFeature]
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """Wanted features that it does not compile: name → reason."""
+        return {
+            name: of.reason or "it does not compile"
+            for name, of in self.features.items()
+            if of.wanted and not of.compiles
+        }
+
+
 class ImportedModule(Strict):
     """A Python module. `error`: why it does not import."""
 
@@ -58,7 +90,8 @@ class Attestation(Strict):
 
     `image`: its id. `unmatched`: patterns that fit no file. `flags`: those that its help names; null: it printed none,
     see `trouble`. `choices`: flag → values that it takes, where known. `provenance`: what the image tells of its
-    origin. `trouble`: part → why it could not be looked at. `examined_at`: UTC. `seconds`: how long it took.
+    origin. `compiler`: null where the image has none. `ptxas`: path → why it does not assemble for the architecture;
+    null: it does. `trouble`: part → why it could not be looked at. `examined_at`: UTC. `seconds`: how long it took.
     """
 
     reference: str
@@ -71,6 +104,8 @@ class Attestation(Strict):
     flags: tuple[str, ...] | None = None
     choices: dict[str, tuple[str, ...]] = {}
     provenance: dict[str, object] | None = None
+    compiler: Compiler | None = None
+    ptxas: dict[str, str | None] = {}
     trouble: dict[str, str] = {}
     examined_at: str
     seconds: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -15,6 +15,7 @@ from modules.spec.base import (
     AbsolutePath,
     Commit,
     Digest,
+    Name,
     Strict,
     broken_rule,
     named_or_written_out,
@@ -39,18 +40,37 @@ class DeadPin(Strict):
     reason: str
 
 
+class Triple(Strict):
+    """A published set of pins that were put together on purpose: they move together or not at all.
+
+    `commits`: pin → commit. `base`: the image that they were published with; null: their publisher names none.
+    `status`: `maintained` (its publishers still build it), `published` (they have moved on), `reported` (a user runs
+    it) or `dead` (can not be built). `note`: what is known of it. `architecture`: what its publishers compile
+    FlashInfer for, told only: what we compile for is the recipe's.
+    """
+
+    status: Literal["maintained", "published", "reported", "dead"]
+    commits: dict[str, Commit] = Field(min_length=1)
+    base: str | None = None
+    architecture: Architecture | None = None
+    note: str
+    source: str
+
+
 class Attest(Strict):
     """What is looked for in an image that is here, before an engine runs from it.
 
     `libraries`: shared libraries that must hold code for a GB10. `fp4_libraries`: those of which one must hold native
     block-scaled FP4 multiplications in code for the recipe's architecture. Both are patterns of whole paths in the
-    image, in which `*` also stands for slashes; each must match. `modules`: of Python, that must import. `help`: argv
+    image, in which `*` also stands for slashes; each must match. `ptxas`: assemblers that must know the recipe's
+    architecture; Triton is given one by TRITON_PTXAS_PATH. `modules`: of Python, that must import. `help`: argv
     that prints the engine's flags. `choices`: flag → function in the image's Python (`module:name.name`) that gives the
     values that it takes, where its help does not.
     """
 
     libraries: tuple[AbsolutePath, ...] = ()
     fp4_libraries: tuple[AbsolutePath, ...] = ()
+    ptxas: tuple[AbsolutePath, ...] = ()
     modules: tuple[str, ...] = ()
     help: tuple[str, ...] = ()
     choices: dict[FlagName, str] = {}
@@ -58,7 +78,7 @@ class Attest(Strict):
     @property
     def wanted(self) -> bool:
         """Whether there is anything to look for."""
-        return any((self.libraries, self.fp4_libraries, self.modules, self.help, self.choices))
+        return any((self.libraries, self.fp4_libraries, self.ptxas, self.modules, self.help, self.choices))
 
 
 class Recipe(Strict):
@@ -66,10 +86,12 @@ class Recipe(Strict):
 
     Exactly one way: `reference` (pulled; by `digest` where the catalog has it, else by the one that its tag resolved to
     into the lock), or `template` (a Dockerfile template in `roles/image/templates`, or with a slash in its name a path
-    from the fleet file's folder; built on the host). `base`: the base image. `pins`: name → git tree at a commit.
-    `packages`: name → exact version, installed in the image. `dead_pins`: refused, with the reason. `architecture`:
-    what the GPU code is compiled for; null for CPU images. `size_gib`: of the image. `compiler_gib`: memory that one
-    compiler of the build takes; 0: nothing is compiled. `build_minutes`: from and to, as others reported on a Spark.
+    from the fleet file's folder; built on the host). `base`: the base image. `pins`: name → git tree at a commit; the
+    first one is the program itself. `packages`: name → exact version, installed in the image; without pins the first
+    one is the program. `triples`: published sets of pins, of which `pins` repeats one. `dead_pins`: refused, with the
+    reason. `architecture`: what the GPU code is compiled for; null for CPU images. `size_gib`: of the image.
+    `compiler_gib`: memory that one compiler of the build takes; 0: nothing is compiled. `build_minutes`: from and to,
+    as others reported on a Spark.
     `attest`: what must be seen in the image itself.
     """
 
@@ -81,6 +103,7 @@ class Recipe(Strict):
     pins: dict[str, GitPin] = {}
     packages: dict[str, str] = {}
     arguments: dict[str, str] = {}
+    triples: dict[Name, Triple] = {}
     dead_pins: tuple[DeadPin, ...] = ()
     size_gib: float = Field(gt=0)
     # A CUDA compiler takes up to 8 GiB (flashinfer issue 3634, PR 3899).
@@ -117,12 +140,24 @@ class Recipe(Strict):
             raise broken_rule("a built image needs its base", "base")
         if self.template is not None and self.digest is not None:
             raise broken_rule("an image that is built has no digest beforehand", "digest")
-        if self.attest.fp4_libraries and self.architecture is None:
-            raise broken_rule("FP4 code is looked for in code for an architecture: name it", "architecture")
+        if (self.attest.fp4_libraries or self.attest.ptxas) and self.architecture is None:
+            raise broken_rule("what is looked for in the image is for an architecture: name it", "architecture")
         for name, pin in self.pins.items():
             for dead in self.dead_pins:
                 if pin.commit == dead.commit:
                     raise broken_rule(f"{pin.commit} can not be built: {dead.reason}", "pins", name, "commit")
+        return self
+
+    @model_validator(mode="after")
+    def _triples_are_of_these_pins(self) -> Recipe:
+        dead = {pin.commit for pin in self.dead_pins}
+        for name, triple in self.triples.items():
+            if triple.commits.keys() != self.pins.keys():
+                raise broken_rule(
+                    f"it must have a commit of each of {', '.join(self.pins)}", "triples", name, "commits"
+                )
+            if (triple.status == "dead") != bool(dead & set(triple.commits.values())):
+                raise broken_rule("a triple is dead when, and only when, it has a dead pin", "triples", name, "status")
         return self
 
 
@@ -139,9 +174,13 @@ class PinOverride(Strict):
 
 
 class ImageOverride(Strict):
-    """What a fleet file may change in a recipe. `recipe`: another one than the engine's, by its name or written out."""
+    """What a fleet file may change in a recipe. `recipe`: another one than the engine's, by its name or written out.
+
+    `triple`: another one of the recipe's published sets of pins, with its base; `pins` and `base` are laid over it.
+    """
 
     recipe: RecipeChoice | None = None
+    triple: str | None = None
     base: str | None = None
     architecture: Architecture | None = None
     pins: dict[str, PinOverride] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from modules.spec.base import IpAddress, Strict, Url, broken_rule
+from modules.spec.base import AbsolutePath, IpAddress, Strict, Url, broken_rule
 
 
 class AptRepository(Strict):
@@ -51,6 +51,8 @@ class Network(Strict):
     `hub`: Hugging Face endpoint. `encodings`: base URL of the tiktoken files. `pip_index`: PEP 503 index.
     `registry`: `host[:port]` of a registry that holds the base images under their own names. `peer_address`: the
     host's own address at which the fleet's others reach it; without one, that at which the controller does.
+    `bundle`: a directory on the host with an exported bundle; images, weights, encodings and tools then come from it,
+    and from nowhere else.
     """
 
     ca_bundle: str | None = None
@@ -61,3 +63,4 @@ class Network(Strict):
     encodings: Url | None = None
     registry: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.-]+(:\d+)?$")
     peer_address: IpAddress | None = None
+    bundle: AbsolutePath | None = None

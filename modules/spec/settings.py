@@ -63,6 +63,12 @@ class Runtime(Strict):
     log_max_files: int = Field(default=3, ge=1)
 
 
+class Bundle(Strict):
+    """What `deploys/bundle.py` writes. `export_to`: a directory on the host, on a disk that is mounted there."""
+
+    export_to: AbsolutePath | None = None
+
+
 class BuildLimits(Strict):
     """What the build of an image may take of its host. `keep_gib`: memory that is not given to compilers.
 
@@ -125,6 +131,7 @@ class HostSettings(Strict):
     build: BuildLimits = BuildLimits()
     image: Image = Image()
     weights: Weights = Weights()
+    bundle: Bundle = Bundle()
     services: dict[Name, Service] = {}
 
     @field_validator("services")

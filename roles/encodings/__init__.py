@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyinfra.api import deploy
 
 from modules.fleet import HostPlan
-from modules.operations.encodings import encodings_present
+from modules.operations.encodings import encodings_mirror, encodings_present
 
 
 @deploy("Encodings")
@@ -16,5 +16,5 @@ def encodings(plan: HostPlan) -> None:
         encodings_present(
             name=f"Vocabularies {', '.join(sorted(wanted))}",
             encodings=wanted,
-            mirror=plan.settings.network.encodings,
+            mirror=encodings_mirror(plan.settings.network),
         )

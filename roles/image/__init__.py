@@ -8,6 +8,7 @@ from pyinfra.api import deploy
 from modules.fleet import HostPlan
 from modules.images.attestation import Needs
 from modules.operations.attestation import image_attested
+from modules.operations.bundle_import import image_loaded, lock_filled
 from modules.operations.image import image_present
 from modules.operations.image_passing import images_offered, images_received, images_surveyed, offers_ended
 from modules.operations.image_pruning import images_pruned
@@ -16,13 +17,18 @@ from modules.operations.image_survey import recipes_of
 
 @deploy("Image")
 def image(plan: HostPlan) -> None:
-    """Have the image of every service on the host.
+    """Have the image of every service on the host; first from a bundle, where the fleet file names one.
 
     One host of the run builds or pulls it, from a recipe or by digest, unless one has it; the others get it from there.
     """
     recipes = recipes_of(plan.name)
     if not recipes:
         return
+    bundle = plan.settings.network.bundle
+    if bundle is not None:
+        lock_filled(name="What the bundle's tags stood for", recipes=recipes, bundle=bundle)
+        for recipe in host.loop(recipes):
+            image_loaded(name=f"Image {recipe.name} from {bundle}", recipe=recipe, bundle=bundle)
     images_surveyed(name="Images that are there")
     for recipe in host.loop(recipes):
         image_present(

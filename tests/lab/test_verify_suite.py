@@ -88,6 +88,12 @@ DAMAGES = {
         r"spark-1: tinderbox/vllm-cpu:\w+ was retagged, sha256:\w+ was built as something else; run deploys/image\.py",
         "image",
     ),
+    "what was seen in the image is lost from the ledger": Damage(
+        lambda _: "rm /var/lib/tinderbox/ledger/gpt-oss/*.attestation.json",
+        frozenset({"test_the_ledger_keeps_what_was_seen_in_the_image_in_force"}),
+        r"spark-1: what was seen in tinderbox/vllm-cpu:\w+ of gpt-oss is missing or altered in .*; run deploys/engine",
+        "engine",
+    ),
     "the toolkit package is removed": Damage(
         lambda _: "apt-get -qq remove -y cuda-toolkit-13-0 cuda-nvcc-13-0",
         frozenset({"test_the_package_is_installed_at_its_version", "test_the_compiler_has_native_fp4"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,12 @@ from modules.spec.attestation import Attestation
 
 # As the program imports them on a host, so that what is patched here is what it uses.
 if TYPE_CHECKING:
-    from modules.hostside import attest_image, gpu_libraries
+    from modules.hostside import attest_image, gpu_libraries, image_compiler
     from modules.hostside.progress import Progress
 else:
     import attest_image
     import gpu_libraries
+    import image_compiler
     from progress import Progress
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -78,6 +80,9 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program(tmp_path / "cuda/nvdisasm", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(gpu_libraries, "_FOLDERS", (str(tmp_path / "nowhere"), str(tmp_path / "cuda")))
+    monkeypatch.setattr(image_compiler, "NVCC", str(tmp_path / "toolkit/bin/nvcc"))
+    monkeypatch.setattr(image_compiler, "KEPT_INSIDE", str(tmp_path / "kept inside"))
+    monkeypatch.setattr(image_compiler, "TOLD", str(tmp_path / "told.json"))
     (tmp_path / "image").mkdir()
     return tmp_path / "image"
 
@@ -93,7 +98,8 @@ def attest(image: Path, budget_s: float = 60, **asked: Any) -> Attestation:
     nothing: dict[str, Any] = {
         "architecture": "12.1f", "libraries": [], "fp4_libraries": [], "modules": [], "help": [], "choices": {},
     }  # fmt: skip
-    answer = attest_image.attest("x:1", nothing | asked, budget_s, Progress(image))
+    words = ["x:1", "--ask", json.dumps(nothing | asked), "--budget", str(budget_s), "--state", str(image.parent)]
+    answer = attest_image.attest(attest_image.parse(words), Progress(image))
     return Attestation.model_validate_json(json.dumps(answer))
 
 
@@ -253,12 +259,12 @@ def test_the_answer_is_kept_where_the_fact_looks_for_it(
         "choices": {},
     }
     monkeypatch.setattr(
-        "sys.argv", ["attest_image.py", reference, "--ask", json.dumps(asked), "--kept-in", str(tmp_path / "kept")]
+        "sys.argv", ["attest_image.py", reference, "--ask", json.dumps(asked), "--state", str(tmp_path / "kept")]
     )
 
     assert attest_image.main() == 0
 
-    kept = tmp_path / "kept" / Path(attestation_file(reference)).name
+    kept = tmp_path / "kept/attestations" / Path(attestation_file(reference)).name
     assert Attestation.model_validate_json(kept.read_text()).reference == reference
     assert json.loads(capsys.readouterr().out) == json.loads(kept.read_text())
 
@@ -266,9 +272,97 @@ def test_the_answer_is_kept_where_the_fact_looks_for_it(
 def test_an_image_that_is_not_there_is_an_error(
     image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["attest_image.py", "absent:1", "--ask", "{}", "--kept-in", str(tmp_path / "kept")])
+    monkeypatch.setattr("sys.argv", ["attest_image.py", "absent:1", "--ask", "{}", "--state", str(tmp_path / "kept")])
 
     assert attest_image.main() == 1
 
     assert "there is no image absent:1 on this host" in capsys.readouterr().err
     assert not (tmp_path / "kept").exists()
+
+
+# The compile probe's own program, tried by the image's python3 on an nvcc that refuses what it is told to refuse.
+NVCC = """#!/bin/sh
+echo "$*" >> {log}
+for last; do :; done
+if grep -q -e '{refused}' "$last"; then echo "ptxas x, line 3; error   : '{refused}' not supported" >&2; exit 255; fi
+"""
+
+
+def nvcc(image: Path, refused: str) -> Path:
+    return program(Path(image_compiler.NVCC), NVCC.format(log=image / "compiled", refused=refused))
+
+
+def compiled(image: Path) -> int:
+    log = image / "compiled"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def test_what_a_build_left_of_its_trial_is_taken(image: Path) -> None:
+    nvcc(image, "nothing")
+    features = {"mma": {"compiles": True, "wanted": True, "reason": None}}
+    told = {"architecture": "12.1f", "toolkit": "abc", "identity": "x", "features": features}
+    Path(image_compiler.TOLD).write_text(json.dumps(told))
+
+    seen = attest(image)
+
+    assert seen.compiler is not None
+    assert (seen.compiler.origin, seen.compiler.toolkit) == ("build", "abc")
+    assert compiled(image) == 0
+
+
+def test_an_images_own_compiler_is_tried_once_by_its_hash(image: Path) -> None:
+    nvcc(image, "tcgen05.alloc")
+
+    first = attest(image)
+    assert first.compiler is not None
+    shutil.rmtree(image_compiler.KEPT_INSIDE)  # with its container
+    second = attest(image)
+
+    assert first.compiler.origin == "image"
+    assert first.compiler.lacking == {}
+    assert {name for name, of in first.compiler.features.items() if not of.compiles} == {"tcgen05.alloc"}
+    assert second.compiler == first.compiler
+    assert compiled(image) == len(first.compiler.features)
+
+
+def test_a_compiler_that_lacks_a_feature_is_told_and_tried_again(image: Path) -> None:
+    nvcc(image, "kind::mxf4\\.block_scale")
+
+    first, second = attest(image), attest(image)
+
+    assert first.compiler is not None
+    assert list(first.compiler.lacking) == ["mma.kind::mxf4.block_scale.scale_vec::2X.m16n8k64"]
+    assert compiled(image) == 2 * len(first.compiler.features)
+    assert second.compiler == first.compiler
+
+
+def test_an_image_without_a_compiler_has_none(image: Path) -> None:
+    seen = attest(image)
+
+    assert (seen.compiler, seen.trouble) == (None, {})
+
+
+def test_an_answer_of_a_build_that_is_none_is_trouble(image: Path) -> None:
+    Path(image_compiler.TOLD).write_text('{"features": ')
+
+    assert "gave no answer of the compile probe" in attest(image).trouble["compiler"]
+
+
+def test_the_ptxas_of_an_image_is_tried_for_the_gpu(image: Path) -> None:
+    good = program(image / "good", '#!/bin/sh\n[ "$1 $2" = "-arch sm_121f" ] && grep -q "target sm_121f" "$5"\n')
+    old = program(
+        image / "old", "#!/bin/sh\necho \"ptxas fatal   : Value '$2' is not defined for option 'gpu-name'\"; exit 1\n"
+    )
+
+    seen = attest(image, ptxas=[str(good), str(old), str(image / "gone")])
+
+    assert seen.ptxas[str(good)] is None
+    assert "Value 'sm_121f' is not defined" in (seen.ptxas[str(old)] or "")
+    assert "gone" in (seen.ptxas[str(image / "gone")] or "")
+
+
+def test_nothing_is_compiled_for_an_image_without_a_gpu(image: Path) -> None:
+    nvcc(image, "nothing")
+
+    assert attest(image, architecture=None).compiler is None
+    assert compiled(image) == 0

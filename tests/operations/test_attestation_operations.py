@@ -20,8 +20,8 @@ from modules.images.attestation import Needs, asked_of
 from modules.operations import attestation as operations
 from modules.operations.attestation import image_attested
 from modules.operations.follow import follow
-from modules.spec.attestation import Attestation, Fp4Evidence, ImportedModule, LibraryCode
-from modules.spec.image import Recipe
+from modules.spec.attestation import Attestation, Compiler, Fp4Evidence, ImportedModule, LibraryCode
+from modules.spec.image import Attest, Recipe
 from modules.spec.lock import Lock
 from tests.operations.stub_host import StubHost, commands_of
 
@@ -52,6 +52,7 @@ def seen(recipe: Recipe = RECIPE, library: LibraryCode = NATIVE) -> Attestation:
         asked=asked_of(recipe),
         libraries=(library,),
         modules=dict.fromkeys(recipe.attest.modules, ImportedModule(version="0.32.0")),
+        compiler=Compiler(origin="build", architecture="12.1f", toolkit="0" * 64, features={}),
         flags=("reasoning-parser",),
         choices={"reasoning-parser": ("openai_gptoss",)},
         examined_at="2026-11-30T05:00:00Z",
@@ -92,6 +93,14 @@ def test_an_image_is_looked_into_as_a_job_and_then_judged(state: Attested) -> No
     assert isinstance(judging, FunctionCommand)
 
 
+@pytest.mark.parametrize(("name", "gpus"), [("sglang", True), ("vllm-cpu-fp4", False)])
+def test_a_pulled_image_is_given_the_gpu_while_it_is_looked_into(name: str, gpus: bool) -> None:
+    """One of ours has a label that says so."""
+    _, (start, *_) = given(Attested(ID, None), recipe=load_catalog().images[name])
+
+    assert start.get_raw_value().endswith(" --gpus all") is gpus
+
+
 def judged(state: Attested | None) -> tuple[bool, list[str]]:
     """What comes of the judgement after the job."""
     _, (*_, judging) = given(Attested(ID, None))
@@ -130,7 +139,9 @@ def test_an_answer_that_is_not_understood_fails_the_host() -> None:
 
 
 def test_a_recipe_that_asks_nothing_is_no_change_for_an_engine_without_fp4() -> None:
-    host, commands = given(None, Needs(native_fp4=False, flags={}), load_catalog().images["sglang"])
+    recipe = RECIPE.model_copy(update={"attest": Attest()})
+
+    host, commands = given(None, Needs(native_fp4=False, flags={}), recipe)
 
     assert (commands, host.asked) == ([], [])
 

@@ -222,3 +222,15 @@ def test_the_fact_reads_what_the_program_prints() -> None:
     assert state.last_good is None
     assert state.container_release is None
     assert (state.unit.enabled, state.unit.job, state.unit.stale) == (True, False, False)
+
+
+def test_a_release_whose_attestation_the_ledger_lacks_gets_it_without_a_start() -> None:
+    _, (command,) = given(replace(SERVING, attested=False))
+
+    assert command.get_raw_value() == f"/usr/bin/python3 {engine.LEDGER} attest gpt-oss {RELEASE.id}"
+
+
+def test_a_release_that_is_put_in_force_is_attested_by_that() -> None:
+    _, commands = given(replace(BARE, attested=False))
+
+    assert not any(" attest " in getattr(command, "get_raw_value", str)() for command in commands)

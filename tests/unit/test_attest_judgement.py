@@ -10,7 +10,14 @@ import pytest
 from modules.catalog import load_catalog
 from modules.facts.parse.cuobjdump import parse_device_code, parse_list_elf
 from modules.images.attestation import Needs, asked_of, refusals, runs_on_gb10, target_of
-from modules.spec.attestation import Attestation, Fp4Evidence, ImportedModule, LibraryCode
+from modules.spec.attestation import (
+    Attestation,
+    Compiler,
+    Fp4Evidence,
+    ImportedModule,
+    LibraryCode,
+    ProbedFeature,
+)
 from modules.spec.base import Strict
 from modules.spec.image import Attest, Recipe
 
@@ -21,6 +28,17 @@ RECIPE = Recipe(
     template="x.Dockerfile.j2", base="x", architecture="12.1f", size_gib=1, source="test",
     attest=Attest(fp4_libraries=(PROBE,)),
 )  # fmt: skip
+
+
+COMPILER = Compiler(
+    origin="build",
+    architecture="12.1f",
+    toolkit="0" * 64,
+    features={
+        "mma.kind::mxf4": ProbedFeature(compiles=True, wanted=True),
+        "tcgen05.alloc": ProbedFeature(compiles=False, wanted=False, reason="not supported on .target 'sm_121f'"),
+    },
+)
 
 
 def library(architecture: str, **other: Any) -> LibraryCode:
@@ -35,7 +53,51 @@ def library(architecture: str, **other: Any) -> LibraryCode:
 
 def attestation(recipe: Recipe = RECIPE, **seen: Any) -> Attestation:
     return Attestation(
-        reference="x:1", image="sha256:1", asked=asked_of(recipe), examined_at="2026-11-30T05:00:00Z", seconds=1, **seen
+        reference="x:1",
+        image="sha256:1",
+        asked=asked_of(recipe),
+        examined_at="2026-11-30T05:00:00Z",
+        seconds=1,
+        **{"compiler": COMPILER, **seen},
+    )
+
+
+def without(*features: str) -> Compiler:
+    """A compiler that lacks features."""
+    lacking = {name: ProbedFeature(compiles=False, wanted=True, reason="Unsupported") for name in features}
+    return COMPILER.model_copy(update={"features": COMPILER.features | lacking})
+
+
+def test_an_images_own_compiler_that_lacks_a_wanted_feature_is_refused_for_native_fp4_alone() -> None:
+    seen = attestation(libraries=(library("121f"),), compiler=without("mma.kind::mxf4"))
+
+    (line,) = refusals(seen, RECIPE, FP4)
+
+    assert line == "its own nvcc does not compile native FP4 for 12.1f: mma.kind::mxf4: Unsupported"
+    assert refusals(seen, RECIPE, Needs(native_fp4=False, flags={})) == ()
+
+
+def test_a_built_image_that_does_not_tell_of_its_compiler_is_refused_and_a_pulled_one_without_any_is_not() -> None:
+    seen = attestation(libraries=(library("121f"),), compiler=None)
+
+    (line,) = refusals(seen, RECIPE, FP4)
+
+    assert "does not tell what its compiler has" in line
+    pulled = changed(RECIPE, template=None, base=None, reference="nvcr.io/nvidia/vllm:1")
+    assert refusals(seen, pulled, FP4) == ()
+
+
+def test_a_compiler_that_could_not_be_tried_is_told() -> None:
+    seen = attestation(libraries=(library("121f"),), compiler=None, trouble={"compiler": "it did not end"})
+
+    assert refusals(seen, RECIPE, FP4) == ("its compiler could not be tried: it did not end",)
+
+
+def test_a_ptxas_that_does_not_know_the_gpu_is_refused() -> None:
+    seen = attestation(libraries=(library("121f"),), ptxas={"/good/ptxas": None, "/old/ptxas": "'sm_121f' unknown"})
+
+    assert refusals(seen, RECIPE, FP4) == (
+        "/old/ptxas, which Triton compiles with, does not know 12.1f: 'sm_121f' unknown",
     )
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from modules.catalog import Catalog, load_catalog
-from modules.fleet.compose import composed_flags
+from modules.fleet.compose import composed_flags, composed_recipe
 from modules.fleet.source import read_tree
 from modules.gating.direction import lower_is_better
+from modules.spec.image import ImageOverride, Recipe
 from modules.spec.settings import Service
 
 FOLDER = Path(__file__).resolve().parents[2] / "modules" / "catalog"
@@ -136,6 +137,76 @@ def test_pins_of_the_native_image_are_the_maintained_triple() -> None:
         "cutlass": "fede53000a962b46e05bafe0c86311778caeb380",
     }
     assert [pin.commit for pin in recipe.dead_pins] == [DEAD]
+
+
+# Base, vLLM, FlashInfer and CUTLASS as they were published; the sources stand in the catalog.
+PUBLISHED = {
+    "eugr-4537bfc": ("26.01", "045293d8", "f349e524", "fede5300", "maintained"),
+    "fork-96c9d7f": ("26.01", "45954168", "f349e524", "11af7f02", "published"),
+    "original-ffde5ab": ("25.12", "045293d8", "1660ee8d", "11af7f02", "published"),
+    "original-196692b": ("26.01", "045293d8", "f349e524", "7554e4a3", "dead"),
+    "reported-issue-5": (None, "045293d8", "f349e524", "11af7f02", "reported"),
+}
+
+
+def test_every_published_triple_is_there_with_its_status() -> None:
+    found = {
+        name: (
+            triple.base.rpartition(":")[2].removesuffix("-py3") if triple.base is not None else None,
+            *(triple.commits[pin][:8] for pin in ("vllm", "flashinfer", "cutlass")),
+            triple.status,
+        )
+        for name, triple in CATALOG.images["vllm-mxfp4"].triples.items()
+    }
+
+    assert found == PUBLISHED
+    assert all(triple.note and triple.source for triple in CATALOG.images["vllm-mxfp4"].triples.values())
+
+
+def test_a_triple_is_taken_whole_with_its_base_and_other_pins_are_laid_over_it() -> None:
+    recipe = CATALOG.images["vllm-mxfp4"]
+    old = composed_recipe(recipe, ImageOverride(triple="original-ffde5ab"))
+    mended = composed_recipe(
+        recipe,
+        ImageOverride.model_validate(
+            {
+                "triple": "original-196692b",
+                "pins": {"cutlass": {"commit": recipe.pins["cutlass"].commit}},
+            }
+        ),
+    )
+
+    assert old.base == "nvcr.io/nvidia/pytorch:25.12-py3"
+    assert old.pins["flashinfer"].commit.startswith("1660ee8d")
+    assert old.architecture == "12.1f"
+    assert old.pins["vllm"].repository == recipe.pins["vllm"].repository
+    assert mended.pins == recipe.pins
+    assert composed_recipe(recipe, ImageOverride(triple="eugr-4537bfc")) == recipe
+
+
+def test_default_pins_that_are_no_published_triple_are_refused() -> None:
+    recipe = CATALOG.images["vllm-mxfp4"].model_dump()
+    recipe["pins"]["vllm"]["commit"] = "0" * 40
+
+    with pytest.raises(ValueError, match="pins and base are of none of the recipe's triples"):
+        Catalog.model_validate(
+            CATALOG.model_dump() | {"images": CATALOG.model_dump()["images"] | {"vllm-mxfp4": recipe}}
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"status": "published"}, "dead when, and only when"),
+        ({"commits": {"vllm": "0" * 40}}, "a commit of each of vllm, flashinfer, cutlass"),
+    ],
+)
+def test_a_triple_says_what_it_is(change: dict[str, object], said: str) -> None:
+    recipe = CATALOG.images["vllm-mxfp4"].model_dump()
+    recipe["triples"]["original-196692b"] |= change
+
+    with pytest.raises(ValueError, match=said):
+        Recipe.model_validate(recipe)
 
 
 def test_encodings_have_their_published_hashes() -> None:

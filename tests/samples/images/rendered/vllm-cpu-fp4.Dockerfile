@@ -1,9 +1,18 @@
 # The lab's vLLM, with code for a GPU in it: the same FP4 kernel as in the image of native MXFP4.
 ARG BASE=docker.io/nvidia/cuda:13.0.2-devel-ubuntu24.04
 
-# --- one FP4 kernel, for the proof ----------------------------------------------------------------------------------
+# --- the compiler, tried before anything is built with it -----------------------------------------------------------
 # hadolint ignore=DL3006
-FROM ${BASE} AS fp4-probe
+FROM ${BASE} AS compile-probe
+COPY compile_probe.py /opt/build/
+WORKDIR /opt/tinderbox
+RUN --mount=type=cache,id=compile-probe,target=/var/lib/tinderbox/probes \
+    python3 /opt/build/compile_probe.py --architecture 12.1f > compile-probe.json \
+    || { echo "The base image's own nvcc can not build for 12.1f: take another image.base or image.architecture." >&2; exit 1; }; \
+    cat compile-probe.json
+
+# --- one FP4 kernel, for the proof ----------------------------------------------------------------------------------
+FROM compile-probe AS fp4-probe
 WORKDIR /src
 COPY fp4_probe.cu .
 WORKDIR /opt/tinderbox/lib
@@ -66,3 +75,4 @@ LABEL tinderbox.check='["python", "-c", "import vllm; print(vllm.__version__)"]'
 COPY tinderbox-image.json /etc/tinderbox-image.json
 CMD ["vllm", "--help"]
 COPY --from=fp4-probe /opt/tinderbox/lib /opt/tinderbox/lib
+COPY --from=compile-probe /opt/tinderbox/compile-probe.json /etc/tinderbox-compile-probe.json

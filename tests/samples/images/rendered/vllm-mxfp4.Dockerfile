@@ -27,9 +27,18 @@ RUN python3 -c 'import torch; print("torch==" + torch.__version__)' > /opt/overr
     && echo 'apache-tvm-ffi<0.2' >> /opt/overrides.txt \
     && echo 'fastapi[standard]>=0.115.0,<0.137.0' >> /opt/overrides.txt
 
-# --- one FP4 kernel, for the proof ----------------------------------------------------------------------------------
+# --- the compiler, tried before anything is built with it -----------------------------------------------------------
 # hadolint ignore=DL3006
-FROM ${BASE} AS fp4-probe
+FROM ${BASE} AS compile-probe
+COPY compile_probe.py /opt/build/
+WORKDIR /opt/tinderbox
+RUN --mount=type=cache,id=compile-probe,target=/var/lib/tinderbox/probes \
+    python3 /opt/build/compile_probe.py --architecture 12.1f > compile-probe.json \
+    || { echo "The base image's own nvcc can not build for 12.1f: take another image.base or image.architecture." >&2; exit 1; }; \
+    cat compile-probe.json
+
+# --- one FP4 kernel, for the proof ----------------------------------------------------------------------------------
+FROM compile-probe AS fp4-probe
 WORKDIR /src
 COPY fp4_probe.cu .
 WORKDIR /opt/tinderbox/lib
@@ -83,7 +92,7 @@ ENV CCACHE_DIR=/root/.cache/ccache \
     CMAKE_CXX_COMPILER_LAUNCHER=ccache \
     CMAKE_CUDA_COMPILER_LAUNCHER=ccache \
     FLASHINFER_CUDA_ARCH_LIST=12.1f \
-    TORCH_CUDA_ARCH_LIST=12.1f \
+    TORCH_CUDA_ARCH_LIST=12.1a \
     TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas
 RUN --mount=type=secret,id=site,target=/run/secrets/site \
     --mount=type=secret,id=authorities,target=/etc/ssl/certs/ca-certificates.crt \
@@ -123,7 +132,7 @@ ENV CCACHE_DIR=/root/.cache/ccache \
     CMAKE_CXX_COMPILER_LAUNCHER=ccache \
     CMAKE_CUDA_COMPILER_LAUNCHER=ccache \
     FLASHINFER_CUDA_ARCH_LIST=12.1f \
-    TORCH_CUDA_ARCH_LIST=12.1f \
+    TORCH_CUDA_ARCH_LIST=12.1a \
     TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas
 WORKDIR /src/vllm
 RUN --mount=type=secret,id=site,target=/run/secrets/site \
@@ -153,12 +162,13 @@ RUN --mount=type=secret,id=site,target=/run/secrets/site \
 RUN pip uninstall --yes opencv-python opencv-python-headless opencv-contrib-python triton-kernels; \
     find / -xdev -path '*/dist-packages/*' '(' -name '*opencv*.pth' -o -name '*cv2*.pth' ')' -delete
 ENV FLASHINFER_CUDA_ARCH_LIST=12.1f \
-    TORCH_CUDA_ARCH_LIST=12.1f \
+    TORCH_CUDA_ARCH_LIST=12.1a \
     TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas \
     VLLM_FASTSAFETENSORS_NOGDS=1
 WORKDIR /srv
 LABEL tinderbox.check='["python3", "-c", "import flashinfer, fastsafetensors, vllm; print(vllm.__version__)"]' \
       tinderbox.gpus="all"
 COPY --from=fp4-probe /opt/tinderbox/lib /opt/tinderbox/lib
+COPY --from=compile-probe /opt/tinderbox/compile-probe.json /etc/tinderbox-compile-probe.json
 COPY tinderbox-image.json /etc/tinderbox-image.json
 CMD ["vllm", "--help"]
