@@ -1,11 +1,12 @@
 """`python -m modules.reporting.table`: what was measured on the fleet's hosts, and a line to try it.
 
-Exit status 1 when any service that has a gate did not pass it, or was not measured.
+With `--try` the line alone. Exit status 1 when any service that has a gate did not pass it, or was not measured.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,8 +21,10 @@ from modules.fleet.plan import host_plan
 from modules.gating import Verdict
 from modules.reporting.measured import Figure, Measured, MeasuredService, load_measured
 from modules.reporting.trial import trial_line
+from modules.reporting.wording import wording_of
 from modules.spec.fleet import ResolvedHost
-from modules.spec.gate import BenchyWorkload
+from modules.spec.gate import Gate
+from modules.spec.workload import BenchyWorkload
 
 # A CI's log breaks no lines; rich would take it for 80 columns wide.
 LOG_WIDTH = 150
@@ -34,7 +37,7 @@ class Row:
 
     host: ResolvedHost
     plan: ServicePlan
-    workload: BenchyWorkload
+    gate: Gate
     measured: MeasuredService | None
 
     @property
@@ -47,7 +50,7 @@ def rows_of(fleet: Fleet, measured: Measured) -> list[Row]:
     """A row for every gated service of the fleet, also where nothing was measured."""
     catalog = load_catalog()
     return [
-        Row(host, plan, plan.gate.workload, measured.services.get(f"{host.name}/{plan.name}"))
+        Row(host, plan, plan.gate, measured.services.get(f"{host.name}/{plan.name}"))
         for host in fleet.hosts.values()
         for plan in host_plan(host, catalog).services
         if plan.gate is not None
@@ -61,10 +64,19 @@ def headline(workload: BenchyWorkload) -> tuple[str, str]:
     return f"pp{pp}{cell}", f"tg{tg}@pp{pp}{cell}"
 
 
-def _speed(figure: Figure | None, metric: str) -> Text:
+def _speed(figure: Figure | None, metric: str, gate: Gate) -> Text:
     if figure is None:
         return Text("not measured")
-    return Text.assemble(f"{figure.mean:.1f} ± {figure.std:.1f}", ("\n" + metric, "dim"))
+    threshold = gate.thresholds.get(metric)
+    asked = f"\nat least {threshold.min:g}" if threshold is not None and threshold.min is not None else ""
+    return Text.assemble(f"{figure.mean:.1f} ± {figure.std:.1f}", (f"\n{metric}{asked}", "dim"))
+
+
+def _legend(rows: list[Row]) -> str:
+    """What the metrics of the table are, in words."""
+    names = dict.fromkeys(name for row in rows for name in headline(row.gate.workload))
+    words = ((name, wording_of(name)) for name in names)
+    return "\n".join(f"{name}: {one.title.lower()}, {one.detail}" for name, one in words)
 
 
 def _when(utc: str) -> str:
@@ -74,7 +86,12 @@ def _when(utc: str) -> str:
 def table_of(fleet: Fleet, rows: list[Row]) -> Table:
     """The table as people see it; it is whole on a terminal of 80 columns."""
     table = Table(
-        title=f"Fleet {fleet.name}: measured by llama-benchy on each host", box=box.SIMPLE_HEAD, pad_edge=False
+        title=f"Fleet {fleet.name}: measured by llama-benchy on each host",
+        caption=_legend(rows),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        leading=1,
     )
     for column in ("host", "serves"):
         table.add_column(column)
@@ -82,7 +99,7 @@ def table_of(fleet: Fleet, rows: list[Row]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
     for row in rows:
-        prompt, decode = headline(row.workload)
+        prompt, decode = headline(row.gate.workload)
         found, service = row.measured, row.plan.service
         if found is None:
             serves = f"{row.plan.model.served_as}\n{service.engine}, {service.profile}"
@@ -91,35 +108,52 @@ def table_of(fleet: Fleet, rows: list[Row]) -> Table:
         table.add_row(
             Text.assemble((row.host.name, "bold"), f"\n{found.gpu or 'no GPU'}"),
             f"{found.model}\n{found.engine}, {found.profile}\nrelease {found.release}",
-            _speed(found.metrics.get(prompt), prompt),
-            _speed(found.metrics.get(decode), decode),
+            _speed(found.metrics.get(prompt), prompt, row.gate),
+            _speed(found.metrics.get(decode), decode, row.gate),
             Text.assemble((found.verdict, _STYLES[found.verdict]), f"\n{_when(found.measured)}"),
         )
     return table
 
 
-def main() -> int:
-    """Print the table, what did not pass, and a line to try the first service that serves."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=LOG_WIDTH)
-    try:
-        fleet = load_fleet()
-    except FleetError as error:
-        console.print(str(error), markup=False, highlight=False)
-        return 1
+def print_table(fleet: Fleet) -> None:
+    """Print the table, and what did not pass."""
+    console = _console()
     rows = rows_of(fleet, load_measured(fleet.name))
     console.print(table_of(fleet, rows))
     for row in rows:
         for reason in row.measured.reasons if row.measured is not None else []:
             console.print(f"{row.host.name}/{row.plan.name}: {reason}", markup=False, highlight=False)
+
+
+def print_trial(fleet: Fleet) -> None:
+    """Print a line to try the first service that serves."""
+    rows = rows_of(fleet, load_measured(fleet.name))
     served = next((row for row in rows if row.measured is not None and row.measured.verdict is not Verdict.FAIL), None)
     if served is not None:
+        console = _console()
         console.print("\nTry it:")
         # Not wrapped: it is to be copied.
         console.print(trial_line(served.host, served.plan), markup=False, highlight=False, soft_wrap=True)
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=LOG_WIDTH)
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Table and trial line."""
+    try:
+        fleet = load_fleet()
+    except FleetError as error:
+        _console().print(str(error), markup=False, highlight=False)
+        return 1
+    if "--try" not in arguments:
+        print_table(fleet)
+    print_trial(fleet)
+    rows = rows_of(fleet, load_measured(fleet.name))
     return 0 if rows and all(row.passed for row in rows) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

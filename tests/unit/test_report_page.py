@@ -13,9 +13,23 @@ import pytest
 
 from modules.gating import Verdict
 from modules.reporting.page import render_page
-from modules.reporting.report import FleetReport, HostReport
-from modules.reporting.wording import amount
-from tests.unit.report_samples import DECODE, FLEET, GOOD, LAB, MEMORY, ONE, SILENT, SLOW, metric, service
+from modules.reporting.page.history import history_plot
+from modules.reporting.report import Bounds, FleetReport, HistoryPoint, HostReport, Reading
+from modules.reporting.wording import amount, wording_of
+from tests.unit.report_samples import (
+    DECODE,
+    FLEET,
+    GOOD,
+    LAB,
+    MEMORY,
+    ONE,
+    PREFILL,
+    SILENT,
+    SLOW,
+    WARNED,
+    metric,
+    service,
+)
 
 VOID = {"meta", "link", "br"}
 
@@ -141,6 +155,25 @@ def test_history_has_a_mark_for_every_measurement_by_its_verdict() -> None:
     assert "8a41d3370c92, 2026-06-15 04:45 UTC: 57.40 ± 0.25 tok/s, PASS" in plots[0]
 
 
+def test_a_history_of_one_day_tells_times_and_large_figures_short() -> None:
+    points = tuple(
+        HistoryPoint(
+            release="a" * 12,
+            measured=f"2026-11-30T0{hour}:15:00Z",
+            verdict=Verdict.PASS,
+            readings={PREFILL: Reading(mean=mean, std=40_000.0, runs=3)},
+        )
+        for hour, mean in ((4, 30_000.0), (7, 90_000.0))
+    )
+    plot = history_plot(metric(PREFILL, 90_000.0, bounds=Bounds(min=5)), points)
+    assert plot is not None
+    assert {"04:15", "07:15", "50k"} <= set(re.findall(r">([^<>]+)</text>", plot))
+    whiskers = re.findall(r'class="spread"', plot)
+    assert len(whiskers) == 2
+    ys = [float(y) for y in re.findall(r'<line x1="[\d.]+" y1="([\d.]+)" x2="[\d.]+" y2="[\d.]+" class="spread"', plot)]
+    assert max(ys) <= 140
+
+
 def test_gaps_in_telemetry_stay_gaps() -> None:
     drawn = {
         svg: svg.count('class="series"')
@@ -175,8 +208,31 @@ def test_a_silent_host_is_unknown_and_neither_failed_nor_fine() -> None:
     words = Page(page_of(SILENT)).words
     assert "unknown" in words
     assert "NOT MEASURED" in words
-    assert "the host was not asked, or did not answer" in words
+    assert "the host does not tell" in words
+    assert "What follows is from 2026-11-28 17:20 UTC, when it last told." in words
+    assert "nothing lets us in at spark-4.local port 22" in words
     assert "PASS" not in words
+    never = SILENT.model_copy(update={"seen": None, "trouble": None})
+    assert "the host was not asked, or did not answer" in Page(page_of(never)).words
+
+
+def test_a_release_that_was_taken_back_is_told_with_its_telemetry() -> None:
+    text = page_of(WARNED)
+    words = Page(text).words
+    assert "Failed, and taken back" in words
+    assert "release f00d5e1ec7edmeasured 2026-11-30 05:01 UTC" in words
+    assert "12.31 ± 0.30  below 50" in words
+    assert "Likely cause: low-power state" in words
+    assert '<details class="block" open>' in text
+    assert "release f00d5e1ec7ed failed, and another one serves since" in words
+
+
+def test_the_ledger_is_told_the_newest_first() -> None:
+    words = Page(page_of(GOOD)).words
+    assert "Releases: 2, the newest first" in words
+    ledger = words[words.index("Releases: 2") :]
+    assert ledger.index("638676b59d32") < ledger.index("c2e9017744b5")
+    assert "2026-11-30 04:45 UTC good: PASS" in ledger
 
 
 def test_the_tiles_count_every_gate() -> None:
@@ -188,7 +244,7 @@ def test_the_tiles_count_every_gate() -> None:
 
 def test_what_needs_looking_at_stands_first() -> None:
     kinds = re.findall(r'<li><span class="pill plain \w+">([^<]+)</span>', TEXT)
-    assert kinds == ["FAIL", "unknown", "WARN"]
+    assert kinds == ["FAIL", "unknown", "WARN", "WARN"]
     assert "To look at" not in render_page(ONE)
 
 
@@ -228,6 +284,21 @@ def test_an_empty_fleet_has_a_page() -> None:
 )
 def test_amounts(value: float, text: str) -> None:
     assert amount(value) == text
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("tg128@pp2048 c1", ("Decode", "128 tokens, 2,048-token prompt, one stream")),
+        ("random output throughput", ("Output throughput", "Random prompts")),
+        ("sharegpt p99 ttft", ("First token", "99 of 100 within, ShareGPT replay")),
+        ("cold start kv cache", ("KV cache", "Cold start")),
+        ("anything else", ("Anything else", "")),
+    ],
+)
+def test_metrics_have_words(metric: str, words: tuple[str, str]) -> None:
+    found = wording_of(metric)
+    assert (found.title, found.detail) == words
 
 
 def test_verdicts_have_their_colour() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from modules.gating.judgement import Verdict
 from modules.reporting.report import FleetReport, HostReport, MetricReport, ServiceReport
+from modules.reporting.wording import workload_title
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,20 @@ def concerns(hosts: Sequence[HostReport]) -> tuple[Concern, ...]:
 
 def _concern(host: HostReport, service: ServiceReport) -> Iterator[Concern]:
     gate = service.gate
+    if service.failure is not None:
+        causes = [f"likely cause: {cause.cause}" for cause in service.failure.causes] or list(service.failure.reasons)
+        why = f"release {service.failure.release} failed, and another one serves since; {'; '.join(causes)}"
+        yield Concern(host.name, service.name, "WARN", why.rstrip("; "))
     if gate is not None and gate.verdict is not Verdict.PASS:
-        reasons = [f"{metric.title.lower()} {metric.reason}" for metric in gate.metrics if metric.reason]
+        faults = [f"{workload_title(name).lower()}: {fault}" for name, fault in gate.faults.items()]
+        reasons = faults + [f"{metric.title.lower()} {metric.reason}" for metric in gate.metrics if metric.reason]
         causes = [f"likely cause: {cause.cause}" for cause in gate.causes]
         yield Concern(host.name, service.name, str(gate.verdict), "; ".join(causes or reasons))
     if service.state == "failed":
         yield Concern(host.name, service.name, "failed", "its unit has failed")
     elif service.state == "unknown":
-        yield Concern(host.name, service.name, "unknown", "the host was not asked, or did not answer")
+        why = "the host does not tell" if host.trouble else "the host was not asked, or did not answer"
+        yield Concern(host.name, service.name, "unknown", why)
     elif gate is None and service.gated:
         yield Concern(host.name, service.name, "not measured", "its gate was not measured yet")
 
