@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit $(LIMIT))
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo converge drift test test-unit test-long verify lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo converge drift test test-unit test-long verify report lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -28,6 +28,9 @@ converge: setup  ## bring the fleet to what its fleet file says
 
 drift: setup  ## change nothing, exit 2 when a host differs from the fleet file
 	@$(converge) --dry
+
+report: setup  ## a page of the fleet in reports/, JSON, JUnit, Prometheus; SHARE=1: an anonymous block to post, too
+	@python -m modules.reporting $(if $(LIMIT),--limit $(LIMIT)) $(if $(SHARE),--share)
 
 verify: setup  ## the testinfra suite against the fleet
 	@pytest tests/verify

@@ -25,6 +25,16 @@ def limit_problem(given: Sequence[str], fleet: Fleet) -> str | None:
     return f"{shown(fleet.path)}: no host or group matches {', '.join(nothing) or 'an empty --limit'}; {known}"
 
 
+def hosts_within(limits: Iterable[str], fleet: Fleet) -> list[str]:
+    """The fleet's hosts that a run is for; all of them without limits."""
+    names = list(limits)
+    return [
+        name
+        for name, host in fleet.hosts.items()
+        if not names or any(limit in {"all", "inventory", *host.groups} or fnmatchcase(name, limit) for limit in names)
+    ]
+
+
 def unmatched(limits: Iterable[str], hosts: Iterable[str], groups: Iterable[str]) -> list[str]:
     """Those of `limits` that pyinfra would match with no host: neither a group's name nor a pattern of a host's."""
     known = list(hosts)

@@ -13,7 +13,7 @@ from modules.gating.direction import lower_is_better, unit_of
 from modules.gating.judgement import Verdict
 from modules.gating.metrics import Measurement
 from modules.reporting.measured import Figure, Measured, MeasuredService
-from modules.reporting.record import ServiceRecord, line_reports
+from modules.reporting.record import HostRecord, ServiceRecord, line_reports
 from modules.reporting.report import (
     Bounds,
     FleetReport,
@@ -34,6 +34,8 @@ from modules.spec.gate import Gate, Threshold
 
 Records = Callable[[str, str], ServiceRecord]
 """Host and service → what is kept of it."""
+HostRecords = Callable[[str], HostRecord]
+"""Host → what is kept of it."""
 
 
 def fleet_report(
@@ -44,31 +46,42 @@ def fleet_report(
     *,
     generated: str,
     baselines: Mapping[str, Baseline] | None = None,
+    hosts: HostRecords = lambda _: HostRecord(),
 ) -> FleetReport:
     """Everything that is known of the fleet's hosts, also of those where nothing was measured.
 
     `baselines`: the fleet's own, which come before the catalog's.
     """
     known = catalog.model_copy(update={"baselines": {**(baselines or {}), **catalog.baselines}})
-    hosts = tuple(_host(host, measured, records, known) for host in fleet.hosts.values())
-    return FleetReport(fleet=fleet.name, generated=generated, hosts=hosts)
+    reports = tuple(_host(host, measured, records, hosts(host.name), known) for host in fleet.hosts.values())
+    return FleetReport(fleet=fleet.name, generated=generated, hosts=reports)
 
 
-def _host(host: ResolvedHost, measured: Measured, records: Records, catalog: Catalog) -> HostReport:
+def _host(host: ResolvedHost, measured: Measured, records: Records, record: HostRecord, catalog: Catalog) -> HostReport:
     plan = host_plan(host, catalog)
     found = [
-        (one, measured.services.get(f"{host.name}/{one.name}"), records(host.name, one.name)) for one in plan.services
+        (one, measured.services.get(f"{host.name}/{one.name}"), _known(records(host.name, one.name), record))
+        for one in plan.services
     ]
     services = tuple(_service(*one, catalog) for one in found)
-    gpus = (result.gpu for _, result, _ in found if result is not None)
+    gpus = (record.gpu, *(result.gpu for _, result, _ in found if result is not None))
+    drivers = (record.driver, *(one.driver for _, _, one in found))
+    answers = record.seen is not None and record.trouble is None
     return HostReport(
         name=host.name,
-        state=_worst_state(service.state for service in services),
+        state="running" if answers and not services else _worst_state(service.state for service in services),
         simulated=plan.simulated,
         gpu=next((gpu for gpu in gpus if gpu is not None), None),
-        driver=next((record.driver for _, _, record in found if record.driver is not None), None),
+        driver=next((driver for driver in drivers if driver is not None), None),
+        seen=record.seen,
+        trouble=record.trouble,
         services=services,
     )
+
+
+def _known(record: ServiceRecord, host: HostRecord) -> ServiceRecord:
+    """How a service stood on a host that does not answer any more is not how it stands."""
+    return record if host.trouble is None else record.model_copy(update={"state": "unknown", "unit": ""})
 
 
 def _worst_state(states: Iterable[State]) -> State:
@@ -81,6 +94,9 @@ def _worst_state(states: Iterable[State]) -> State:
 def _service(
     plan: ServicePlan, measured: MeasuredService | None, record: ServiceRecord, catalog: Catalog
 ) -> ServiceReport:
+    if measured is not None and record.current not in {None, measured.release}:
+        # Of a release that is not in force any more, or not yet; it stays in the history.
+        measured = None
     gate = None if measured is None or plan.gate is None else _gate(plan, plan.gate, measured, record, catalog)
     return ServiceReport(
         name=plan.name,
@@ -89,11 +105,14 @@ def _service(
         model=plan.model.served_as,
         state=record.state,
         gated=plan.gate is not None,
-        release=None if measured is None else measured.release,
+        release=record.current if measured is None else measured.release,
         last_good=record.last_good,
         gate=gate,
         history=record.history,
         memory=record.memory,
+        unit=record.unit,
+        releases=record.releases,
+        failure=record.failure,
     )
 
 

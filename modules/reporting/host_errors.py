@@ -34,6 +34,14 @@ class HostError(TypedDict):
     said: str
 
 
+_here: dict[str, list[HostError]] = {}
+
+
+def errors_here() -> dict[str, list[HostError]]:
+    """What went wrong in this process so far: host → its errors, in order."""
+    return _here
+
+
 def watch_errors() -> None:
     """Have the errors of this process's hosts explained, and written to `ERRORS_FILE` where that is named."""
     logger = logging.getLogger("pyinfra")
@@ -71,8 +79,9 @@ class _Errors(logging.Handler):
             self._tell(record.getMessage(), of_host["host"], of_host["said"])
 
     def _tell(self, message: str, host: str, said: str) -> None:
+        error = HostError(host=host, operation=self._operation, said=said)
+        _here.setdefault(host, []).append(error)
         if self._path is not None:
-            error = HostError(host=host, operation=self._operation, said=said)
             with Path(self._path).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(error) + "\n")
         todo = None if host in self._advised else _todo(load_fleet(), host, said)

@@ -1,6 +1,6 @@
 """What the controller keeps of each service besides its last figures: history, telemetry, causes, memory plan.
 
-One file each: `.tinderbox/<fleet>/services/<host>/<service>.json`.
+One file each: `.tinderbox/<fleet>/services/<host>/<service>.json`; of each host: `.tinderbox/<fleet>/hosts/<host>.json`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from modules.gating.explain import Cause
 from modules.gating.judgement import Judgement
 from modules.reporting.measured import ROOT, MeasuredService
-from modules.reporting.report import CauseReport, HistoryPoint, LineReport, MemoryReport, Reading, Series, State
+from modules.reporting.report import (
+    CauseReport,
+    FailureReport,
+    HistoryPoint,
+    LineReport,
+    MemoryReport,
+    Reading,
+    ReleaseReport,
+    Series,
+    State,
+)
 
 # Of one service: some years of weekly releases.
 LONGEST_HISTORY = 200
@@ -23,13 +33,15 @@ LONGEST_HISTORY = 200
 class ServiceRecord(BaseModel):
     """`driver`: of the GPU when it was measured. `workload`: its command line, without addresses and paths.
 
-    `lines`: metric → verdict; `judged`: when that was measured to which they belong.
+    `lines`: metric → verdict; `judged`: when that was measured to which they belong. `current`: the release in force.
     """
 
     model_config = ConfigDict(frozen=True)
 
     state: State = "unknown"
+    unit: str = ""
     driver: str | None = None
+    current: str | None = None
     last_good: str | None = None
     workload: str = ""
     judged: str | None = None
@@ -38,6 +50,19 @@ class ServiceRecord(BaseModel):
     causes: tuple[CauseReport, ...] = ()
     memory: MemoryReport | None = None
     history: tuple[HistoryPoint, ...] = ()
+    releases: tuple[ReleaseReport, ...] = ()
+    failure: FailureReport | None = None
+
+
+class HostRecord(BaseModel):
+    """A host when it was last asked. `seen`: when it last answered, UTC; `trouble`: why it did not since then."""
+
+    model_config = ConfigDict(frozen=True)
+
+    seen: str | None = None
+    trouble: str | None = None
+    gpu: str | None = None
+    driver: str | None = None
 
 
 def record_file(fleet: str, host: str, service: str, root: Path = ROOT) -> Path:
@@ -55,7 +80,28 @@ def load_record(fleet: str, host: str, service: str, root: Path = ROOT) -> Servi
 
 def keep(fleet: str, host: str, service: str, record: ServiceRecord, root: Path = ROOT) -> None:
     """Write a record in one step. Raises `OSError`: the disk is full, or the folder may not be written."""
-    path = record_file(fleet, host, service, root)
+    _write(record_file(fleet, host, service, root), record)
+
+
+def host_file(fleet: str, host: str, root: Path = ROOT) -> Path:
+    """Where a host's record lies."""
+    return root / fleet / "hosts" / f"{host}.json"
+
+
+def load_host(fleet: str, host: str, root: Path = ROOT) -> HostRecord:
+    """What is kept; an empty record where there is none, or one that can not be read."""
+    try:
+        return HostRecord.model_validate_json(host_file(fleet, host, root).read_text(encoding="utf-8"))
+    except (OSError, ValidationError):
+        return HostRecord()
+
+
+def keep_host(fleet: str, host: str, record: HostRecord, root: Path = ROOT) -> None:
+    """Write a host's record in one step. Raises `OSError`: see `keep`."""
+    _write(host_file(fleet, host, root), record)
+
+
+def _write(path: Path, record: BaseModel) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -84,6 +130,13 @@ def line_reports(judgement: Judgement) -> dict[str, LineReport]:
     return {line.metric: LineReport(verdict=line.verdict, reason=line.reason) for line in judgement.lines}
 
 
+def cause_reports(causes: Sequence[Cause]) -> tuple[CauseReport, ...]:
+    """Likely causes as reports tell them."""
+    return tuple(
+        CauseReport(cause=one.cause, meaning=one.meaning, action=one.action, evidence=one.evidence) for one in causes
+    )
+
+
 def note_gate(
     fleet: str,
     measured: MeasuredService,
@@ -102,15 +155,13 @@ def note_gate(
         update={
             "state": "running",
             "driver": driver,
+            "current": measured.release,
             "last_good": last_good,
             "workload": workload,
             "judged": measured.measured,
             "lines": line_reports(judgement),
             "telemetry": {name: tuple(values) for name, values in (telemetry or {}).items()},
-            "causes": tuple(
-                CauseReport(cause=one.cause, meaning=one.meaning, action=one.action, evidence=one.evidence)
-                for one in causes
-            ),
+            "causes": cause_reports(causes),
             "history": with_point(former.history, history_point(measured)),
         }
     )

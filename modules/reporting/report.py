@@ -131,8 +131,36 @@ class GateReport(Part):
     telemetry: dict[str, Series] = {}
 
 
+class EventReport(Part):
+    """What happened to a release. `at`: when, UTC."""
+
+    at: str
+    event: str
+    note: str = ""
+
+
+class ReleaseReport(Part):
+    """A release in the host's ledger. `events`: the oldest first."""
+
+    id: str
+    events: tuple[EventReport, ...]
+
+
+class FailureReport(Part):
+    """A measurement that failed, after which another release came back. `reasons`: a line for each figure."""
+
+    release: str
+    measured: str
+    reasons: tuple[str, ...] = ()
+    causes: tuple[CauseReport, ...] = ()
+    telemetry: dict[str, Series] = {}
+
+
 class ServiceReport(Part):
-    """One service of a host. `gate`: null where nothing was measured. `history`: the oldest first."""
+    """One service of a host. `gate`: null where the release in force was not measured. `history`: the oldest first.
+
+    `unit`: systemd's words for its unit. `failure`: the newest measurement, where it failed and `gate` is another one.
+    """
 
     name: str
     engine: str
@@ -145,16 +173,24 @@ class ServiceReport(Part):
     gate: GateReport | None = None
     history: tuple[HistoryPoint, ...] = ()
     memory: MemoryReport | None = None
+    unit: str = ""
+    releases: tuple[ReleaseReport, ...] = ()
+    failure: FailureReport | None = None
 
 
 class HostReport(Part):
-    """One host. `simulated`: a lab host; its figures say nothing about a DGX Spark."""
+    """One host. `simulated`: a lab host; its figures say nothing about a DGX Spark.
+
+    `seen`: when it last answered, UTC. `trouble`: why it did not when it was last asked; its states are unknown then.
+    """
 
     name: str
     state: State
     simulated: bool
     gpu: str | None = None
     driver: str | None = None
+    seen: str | None = None
+    trouble: str | None = None
     services: tuple[ServiceReport, ...] = ()
 
 

@@ -98,27 +98,43 @@ def table_of(fleet: Fleet, rows: list[Row]) -> Table:
     return table
 
 
-def main() -> int:
-    """Print the table, what did not pass, and a line to try the first service that serves."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=LOG_WIDTH)
-    try:
-        fleet = load_fleet()
-    except FleetError as error:
-        console.print(str(error), markup=False, highlight=False)
-        return 1
+def print_table(fleet: Fleet) -> bool:
+    """Print the table, and what did not pass; whether every gate passed."""
+    console = _console()
     rows = rows_of(fleet, load_measured(fleet.name))
     console.print(table_of(fleet, rows))
     for row in rows:
         for reason in row.measured.reasons if row.measured is not None else []:
             console.print(f"{row.host.name}/{row.plan.name}: {reason}", markup=False, highlight=False)
+    return bool(rows) and all(row.passed for row in rows)
+
+
+def print_trial(fleet: Fleet) -> None:
+    """Print a line to try the first service that serves."""
+    rows = rows_of(fleet, load_measured(fleet.name))
     served = next((row for row in rows if row.measured is not None and row.measured.verdict is not Verdict.FAIL), None)
     if served is not None:
+        console = _console()
         console.print("\nTry it:")
         # Not wrapped: it is to be copied.
         console.print(trial_line(served.host, served.plan), markup=False, highlight=False, soft_wrap=True)
-    return 0 if rows and all(row.passed for row in rows) else 1
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=LOG_WIDTH)
+
+
+def main() -> int:
+    """Table and trial line."""
+    try:
+        fleet = load_fleet()
+    except FleetError as error:
+        _console().print(str(error), markup=False, highlight=False)
+        return 1
+    passed = print_table(fleet)
+    print_trial(fleet)
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """`python -m modules.reporting.page`: write the fleet's report as a page, as JSON, for a CI and for Prometheus.
 
-They land in `.tinderbox/<fleet>/report/`, or in the folder that `--folder` names.
+They land in `reports/<fleet>/`, or in the folder that `--folder` names.
 """
 
 from __future__ import annotations

@@ -16,8 +16,10 @@ from modules.reporting.junit import junit_xml
 from modules.reporting.measured import ROOT, load_measured
 from modules.reporting.page.render import render_page
 from modules.reporting.prometheus import prometheus_text
-from modules.reporting.record import load_record
+from modules.reporting.record import load_host, load_record
 from modules.reporting.report import FleetReport
+
+REPORTS = Path(__file__).parents[3] / "reports"
 
 
 def collected(root: Path = ROOT) -> FleetReport:
@@ -31,11 +33,17 @@ def collected(root: Path = ROOT) -> FleetReport:
         load_catalog(),
         generated=now,
         baselines=fleet_baselines(fleet.path),
+        hosts=lambda host: load_host(fleet.name, host, root),
     )
 
 
+def report_folder(fleet: str) -> Path:
+    """Where a fleet's report lands: `reports/<fleet>`."""
+    return REPORTS / fleet
+
+
 def write_all(report: FleetReport, folder: Path) -> dict[str, Path]:
-    """Every form of the report. Prometheus' file lands by rename, since it may be read at any moment."""
+    """Every form of the report. Each file lands by rename, since it may be read at any moment. Raises `OSError`."""
     texts = {
         "index.html": render_page(report),
         "report.json": report.model_dump_json(indent=1) + "\n",
@@ -46,23 +54,25 @@ def write_all(report: FleetReport, folder: Path) -> dict[str, Path]:
     written = {}
     for name, text in texts.items():
         beside = folder / f".{name}.{os.getpid()}"
-        beside.write_text(text, encoding="utf-8")
-        written[name] = beside.replace(folder / name)
+        try:
+            beside.write_text(text, encoding="utf-8")
+            written[name] = beside.replace(folder / name)
+        finally:
+            beside.unlink(missing_ok=True)
     return written
 
 
 def main(arguments: list[str]) -> int:
     """0 also where gates failed: a report tells, and does not judge."""
     parser = argparse.ArgumentParser(prog="python -m modules.reporting.page", description=__doc__)
-    parser.add_argument("--folder", type=Path, help="where to write; without it .tinderbox/<fleet>/report")
+    parser.add_argument("--folder", type=Path, help="where to write; without it reports/<fleet>")
     folder: Path | None = parser.parse_args(arguments).folder
     try:
         report = collected()
+        written = write_all(report, folder or report_folder(report.fleet))
     except (FleetError, BaselineError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    try:
-        written = write_all(report, folder or ROOT / report.fleet / "report")
     except OSError as error:
         sys.stderr.write(f"the report can not be written: {error}\n")
         return 1

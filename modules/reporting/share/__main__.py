@@ -18,27 +18,9 @@ import yaml
 
 from modules.catalog import load_catalog
 from modules.fleet import FleetError, load_fleet
-from modules.fleet.lock import read_lock
-from modules.fleet.plan import host_plan
 from modules.reporting.baselines import baseline_path, baselines_text
-from modules.reporting.measured import load_measured
-from modules.reporting.record import load_record
-from modules.reporting.share import ShareError, baseline_of, fleet_text, read_block, share_of, write_block
-
-
-def _write(wanted: str | None) -> int:
-    fleet, catalog = load_fleet(), load_catalog()
-    measured, lock, found = load_measured(fleet.name).services, read_lock(fleet.path), 0
-    for host in fleet.hosts.values():
-        for plan in host_plan(host, catalog).services:
-            key = f"{host.name}/{plan.name}"
-            if key in measured and wanted in {None, key}:
-                record = load_record(fleet.name, host.name, plan.name)
-                sys.stdout.write(write_block(share_of(host, plan, lock, measured[key], record.driver)) + "\n")
-                found += 1
-    if not found:
-        raise ShareError(f"nothing was measured{f' of {wanted}' if wanted else ''}: run stage gate first")
-    return 0
+from modules.reporting.share import ShareError, baseline_of, fleet_text, read_block
+from modules.reporting.share.write import share_text
 
 
 def _read(block: Path, name: str, onto: Path | None) -> int:
@@ -90,9 +72,10 @@ def main(arguments: list[str]) -> int:
     read.add_argument("--onto", type=Path, help="fleet file whose hosts are to run it; without it the usual one")
     options = parser.parse_args(arguments)
     try:
-        return (
-            _write(options.service) if options.command == "write" else _read(options.block, options.name, options.onto)
-        )
+        if options.command == "write":
+            sys.stdout.write(share_text(options.service))
+            return 0
+        return _read(options.block, options.name, options.onto)
     except (ShareError, FleetError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
