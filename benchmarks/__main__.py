@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.converge_noop import converge_noop
+from benchmarks.gate_client import gate_client
 from benchmarks.image_fanout import image_fanout
 from benchmarks.result import Result
 
@@ -20,6 +21,7 @@ RESULTS = Path(__file__).with_name("results.json")
 BENCHMARKS: dict[str, Callable[[], Result]] = {
     "converge_noop_1": converge_noop,
     "image_fanout_4": image_fanout,
+    "gate_client_1024": gate_client,
 }
 
 

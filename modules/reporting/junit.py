@@ -37,7 +37,8 @@ def _cases(host: HostReport, service: ServiceReport) -> list[ElementTree.Element
     where = f"{host.name}.{service.name}"
     if service.gate is None:
         case = ElementTree.Element("testcase", classname=where, name="gate")
-        ElementTree.SubElement(case, "error", message="not measured")
+        message = "not measured" if host.trouble is None else f"not measured; the host does not tell: {host.trouble}"
+        ElementTree.SubElement(case, "error", message=message)
         return [case]
     judged = [metric for metric in service.gate.metrics if metric.verdict is not None]
     return [_case(where, service.gate, metric) for metric in judged]

@@ -25,6 +25,15 @@ def prometheus_text(report: FleetReport) -> str:
 
 
 def _families(report: FleetReport) -> Iterator[tuple[str, str, Iterable[Sample]]]:
+    yield (
+        "tinderbox_host_up",
+        "1 where a host answered when it was last asked, 0 where it did not.",
+        (
+            ({"fleet": report.fleet, "host": host.name, "simulated": _truth(host.simulated)}, float(not host.trouble))
+            for host in report.hosts
+            if host.seen is not None or host.trouble is not None
+        ),
+    )
     services = [(host, service) for host in report.hosts for service in host.services]
     yield (
         "tinderbox_service_state",
@@ -89,8 +98,12 @@ def _of(report: FleetReport, host: HostReport, service: ServiceReport) -> Labels
         "fleet": report.fleet,
         "host": host.name,
         "service": service.name,
-        "simulated": "true" if host.simulated else "false",
+        "simulated": _truth(host.simulated),
     }
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _labels(labels: Labels) -> str:

@@ -1,6 +1,6 @@
 """What the controller keeps of each service besides its last figures: history, telemetry, causes, memory plan.
 
-One file each: `.tinderbox/<fleet>/services/<host>/<service>.json`; of each host: `.tinderbox/<fleet>/hosts/<host>.json`.
+One file each: `.tinderbox/<fleet>/services/<host>/<service>.json`, of each host `.tinderbox/<fleet>/hosts/<host>.json`.
 """
 
 from __future__ import annotations

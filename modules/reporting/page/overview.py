@@ -62,6 +62,10 @@ def concerns(hosts: Sequence[HostReport]) -> tuple[Concern, ...]:
 
 def _concern(host: HostReport, service: ServiceReport) -> Iterator[Concern]:
     gate = service.gate
+    if service.failure is not None:
+        causes = [f"likely cause: {cause.cause}" for cause in service.failure.causes] or list(service.failure.reasons)
+        why = f"release {service.failure.release} failed, and another one serves since; {'; '.join(causes)}"
+        yield Concern(host.name, service.name, "WARN", why.rstrip("; "))
     if gate is not None and gate.verdict is not Verdict.PASS:
         reasons = [f"{metric.title.lower()} {metric.reason}" for metric in gate.metrics if metric.reason]
         causes = [f"likely cause: {cause.cause}" for cause in gate.causes]
@@ -69,7 +73,8 @@ def _concern(host: HostReport, service: ServiceReport) -> Iterator[Concern]:
     if service.state == "failed":
         yield Concern(host.name, service.name, "failed", "its unit has failed")
     elif service.state == "unknown":
-        yield Concern(host.name, service.name, "unknown", "the host was not asked, or did not answer")
+        why = "the host does not tell" if host.trouble else "the host was not asked, or did not answer"
+        yield Concern(host.name, service.name, "unknown", why)
     elif gate is None and service.gated:
         yield Concern(host.name, service.name, "not measured", "its gate was not measured yet")
 
