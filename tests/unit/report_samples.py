@@ -9,6 +9,8 @@ from modules.gating import Verdict
 from modules.reporting.report import (
     Bounds,
     CauseReport,
+    EventReport,
+    FailureReport,
     FleetReport,
     GateReport,
     HistoryPoint,
@@ -18,6 +20,7 @@ from modules.reporting.report import (
     MetricReport,
     Published,
     Reading,
+    ReleaseReport,
     ServiceReport,
 )
 from modules.reporting.wording import wording_of
@@ -133,12 +136,38 @@ def service(gate: GateReport | None, release: str | None = "638676b59d32", **mor
     )
 
 
+SEEN = "2026-11-30T05:09:58Z"
+LOW_POWER = CauseReport(
+    cause="low-power state",
+    meaning="the GPU is busy at a clock below 900 MHz and 15 to 30 W, where a healthy one shows 2400 MHz and 40 W or "
+    "more; its power supply has negotiated too little",
+    action="shut the host down, unplug its power supply for 60 s at both ends, plug it in again; a restart does not "
+    "help",
+    evidence=("clock 642 MHz", "power 18.1 W"),
+)
+RELEASES = (
+    ReleaseReport(
+        id="c2e9017744b5",
+        events=(
+            EventReport(at="2026-10-01T04:31:12Z", event="installed"),
+            EventReport(at="2026-10-01T04:45:07Z", event="good", note="PASS"),
+        ),
+    ),
+    ReleaseReport(
+        id="638676b59d32",
+        events=(
+            EventReport(at="2026-11-30T04:31:00Z", event="installed"),
+            EventReport(at="2026-11-30T04:45:09Z", event="good", note="PASS"),
+        ),
+    ),
+)
 GOOD = HostReport(
     name="spark-1",
     state="running",
     simulated=False,
     gpu="NVIDIA GB10",
     driver="580.95.05",
+    seen=SEEN,
     services=(
         service(
             GateReport(
@@ -154,6 +183,8 @@ GOOD = HostReport(
             ),
             history=GOOD_HISTORY,
             memory=MEMORY,
+            unit="active (running)",
+            releases=RELEASES,
         ),
     ),
 )
@@ -199,16 +230,7 @@ SLOW = HostReport(
                     ),
                 ),
                 workload=WORKLOAD,
-                causes=(
-                    CauseReport(
-                        cause="low-power state",
-                        meaning="the GPU is busy at a clock below 900 MHz and 15 to 30 W, where a healthy one shows "
-                        "2400 MHz and 40 W or more; its power supply has negotiated too little",
-                        action="shut the host down, unplug its power supply for 60 s at both ends, plug it in again; "
-                        "a restart does not help",
-                        evidence=("clock 642 MHz", "power 18.1 W"),
-                    ),
-                ),
+                causes=(LOW_POWER,),
                 telemetry=telemetry(611, 17),
             ),
             last_good="c2e9017744b5",
@@ -245,13 +267,28 @@ WARNED = HostReport(
                     metric(PREFILL, 4498.0, 210.0, bounds=PREFILL_BOUNDS, baseline=4716.49),
                 ),
             ),
+            failure=FailureReport(
+                release="f00d5e1ec7ed",
+                measured="2026-11-30T05:01:40Z",
+                reasons=("FAIL  tg128@pp2048 c1                12.31 ± 0.30  below 50",),
+                causes=(LOW_POWER,),
+                telemetry=telemetry(655, 18, 60),
+            ),
         ),
         service(
             None, None, name="embeddings", model="bge-m3", engine="vllm", gated=False, last_good=None, state="stopped"
         ),
     ),
 )
-SILENT = HostReport(name="spark-4", state="unknown", simulated=False, services=(service(None, None, state="unknown"),))
+SILENT = HostReport(
+    name="spark-4",
+    state="unknown",
+    simulated=False,
+    seen="2026-11-28T17:20:11Z",
+    trouble="Could not connect (timed out): nothing lets us in at spark-4.local port 22: is it on, and does sshd run "
+    "there?",
+    services=(service(None, None, state="unknown"),),
+)
 LAB = HostReport(
     name="lab-1",
     state="running",

@@ -60,6 +60,20 @@ def test_junit_calls_what_was_not_measured_an_error_and_never_a_pass() -> None:
     assert missing.find("failure") is not None
 
 
+def test_what_a_silent_host_says_stands_in_junit_and_prometheus() -> None:
+    root = ElementTree.fromstring(junit_xml(FLEET))
+    error = next(case for case in root.iter("testcase") if case.attrib["classname"].startswith("spark-4")).find("error")
+    assert error is not None
+    assert "the host does not tell: Could not connect" in error.attrib["message"]
+    found = samples(prometheus_text(FLEET))
+    up = {
+        labels.split('host="')[1].split('"')[0]: value
+        for (name, labels), value in found.items()
+        if name.endswith("_up")
+    }
+    assert up == {"spark-1": 1, "spark-4": 0}
+
+
 def test_junit_marks_simulated_hosts() -> None:
     root = ElementTree.fromstring(junit_xml(FLEET))
     marked = [

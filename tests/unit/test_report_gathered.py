@@ -185,7 +185,7 @@ def test_a_host_that_falls_silent_is_unknown_with_its_last_figures(fleet: Fleet,
 
 
 def test_the_memory_plan_is_reckoned_from_the_files_on_the_host(fleet: Fleet, tmp_path: Path) -> None:
-    summary = {"format": "safetensors", "tensors": {"U8": 60 * 10**9}, "config": None, "problems": []}
+    summary: dict[str, Any] = {"format": "safetensors", "tensors": {"U8": 60 * 10**9}, "config": None, "problems": []}
     _, service = gathered(fleet, tmp_path, told(checkpoint=summary))
     assert service.memory is not None
     parts = {part.name: part.bytes for part in service.memory.parts}

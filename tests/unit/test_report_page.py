@@ -15,7 +15,7 @@ from modules.gating import Verdict
 from modules.reporting.page import render_page
 from modules.reporting.report import FleetReport, HostReport
 from modules.reporting.wording import amount
-from tests.unit.report_samples import DECODE, FLEET, GOOD, LAB, MEMORY, ONE, SILENT, SLOW, metric, service
+from tests.unit.report_samples import DECODE, FLEET, GOOD, LAB, MEMORY, ONE, SILENT, SLOW, WARNED, metric, service
 
 VOID = {"meta", "link", "br"}
 
@@ -175,8 +175,30 @@ def test_a_silent_host_is_unknown_and_neither_failed_nor_fine() -> None:
     words = Page(page_of(SILENT)).words
     assert "unknown" in words
     assert "NOT MEASURED" in words
-    assert "the host was not asked, or did not answer" in words
+    assert "the host does not tell" in words
+    assert "What follows is from 2026-11-28 17:20 UTC, when it last told." in words
+    assert "nothing lets us in at spark-4.local port 22" in words
     assert "PASS" not in words
+    never = SILENT.model_copy(update={"seen": None, "trouble": None})
+    assert "the host was not asked, or did not answer" in Page(page_of(never)).words
+
+
+def test_a_release_that_was_taken_back_is_told_with_its_telemetry() -> None:
+    text = page_of(WARNED)
+    words = Page(text).words
+    assert "Failed before that: release f00d5e1ec7ed, measured 2026-11-30 05:01 UTC" in words
+    assert "12.31 ± 0.30  below 50" in words
+    assert "Likely cause: low-power state" in words
+    assert '<details class="block" open>' in text
+    assert "release f00d5e1ec7ed failed, and another one serves since" in words
+
+
+def test_the_ledger_is_told_the_newest_first() -> None:
+    words = Page(page_of(GOOD)).words
+    assert "Releases: 2, the newest first" in words
+    ledger = words[words.index("Releases: 2") :]
+    assert ledger.index("638676b59d32") < ledger.index("c2e9017744b5")
+    assert "2026-11-30 04:45 UTC good: PASS" in ledger
 
 
 def test_the_tiles_count_every_gate() -> None:
@@ -188,7 +210,7 @@ def test_the_tiles_count_every_gate() -> None:
 
 def test_what_needs_looking_at_stands_first() -> None:
     kinds = re.findall(r'<li><span class="pill plain \w+">([^<]+)</span>', TEXT)
-    assert kinds == ["FAIL", "unknown", "WARN"]
+    assert kinds == ["FAIL", "unknown", "WARN", "WARN"]
     assert "To look at" not in render_page(ONE)
 
 
