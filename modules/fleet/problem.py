@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Key = tuple[str | int, ...]
+# The line of what is wrong with a file as such, and with none of its lines.
+WHOLE = 0
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A place in a file: `line` counts from 1; `key` is the path of keys that leads there."""
+    """A place in a file: `line` counts from 1, or is `WHOLE`; `key` is the path of keys that leads there."""
 
     line: int
     key: Key = ()
@@ -32,7 +34,8 @@ class Problem:
     def told(self, file: str) -> str:
         """Put the problem into one line: `file:line: key.path: what is wrong; what to do`."""
         key = dotted(self.origin.key)
-        return f"{file}:{self.origin.line}: {f'{key}: ' if key else ''}{self.what}; {self.todo}"
+        place = file if self.origin.line == WHOLE else f"{file}:{self.origin.line}"
+        return f"{place}: {f'{key}: ' if key else ''}{self.what}; {self.todo}"
 
 
 def dotted(key: Key) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from modules.fleet.problem import FleetError, Key, Origin, Problem
+from modules.fleet.problem import WHOLE, FleetError, Key, Origin, Problem
 from modules.fleet.scalar import read_scalar
 from modules.fleet.tree import Tree
 
@@ -34,15 +34,15 @@ def refuse(path: Path, line: int, what: str, todo: str) -> FleetError:
 
 def _text(path: Path) -> str:
     if path.is_dir():
-        raise refuse(path, 1, "this is a folder", "name a fleet file in it")
+        raise refuse(path, WHOLE, "this is a folder", "name a fleet file in it")
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise refuse(path, 1, "no such file", "check the path, or TINDERBOX_FLEET") from None
+        raise refuse(path, WHOLE, "no such file", "check the path, or TINDERBOX_FLEET") from None
     except OSError as error:
-        raise refuse(path, 1, f"can not be read ({error.strerror})", "check its permissions") from None
+        raise refuse(path, WHOLE, f"can not be read ({error.strerror})", "check its permissions") from None
     if len(content) > _MOST_BYTES:
-        raise refuse(path, 1, f"larger than {_MOST_BYTES // 2**20} MiB", "name a fleet file")
+        raise refuse(path, WHOLE, f"larger than {_MOST_BYTES // 2**20} MiB", "name a fleet file")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

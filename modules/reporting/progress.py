@@ -7,11 +7,13 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TextIO
 
-# A CI job must never be silent for longer than five seconds, and from one look at a host to the next it takes two.
+# A log tells what moves at least every five seconds, and from one look at a host to the next it takes two.
 PLAIN_INTERVAL_S = 3.0
+# Of a step in which nothing moves but the clock, each line comes twice as late as the one before, and at the latest so.
+UNCHANGED_INTERVAL_S = 14.0
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _CLEAR = "\033[K"
@@ -93,6 +95,8 @@ class Board:
     clock: Callable[[], float] = time.monotonic
     _doing: dict[str, Doing] = field(default_factory=dict)
     _shown_at: dict[str, float] = field(default_factory=dict)
+    _shown: dict[str, Doing] = field(default_factory=dict)
+    _pause: dict[str, float] = field(default_factory=dict)
 
     def update(self, host: str, doing: Doing) -> None:
         """Say what `host` is at."""
@@ -100,15 +104,18 @@ class Board:
         if self.live:
             self._draw()
             return
-        now = self.clock()
-        if now - self._shown_at.get(host, float("-inf")) >= PLAIN_INTERVAL_S:
-            self._shown_at[host] = now
+        now, timeless = self.clock(), replace(doing, elapsed_s=0)
+        moved = self._shown.get(host) != timeless
+        pause = PLAIN_INTERVAL_S if moved else self._pause.get(host, PLAIN_INTERVAL_S)
+        if now - self._shown_at.get(host, float("-inf")) >= pause:
+            self._shown_at[host], self._shown[host] = now, timeless
+            self._pause[host] = PLAIN_INTERVAL_S if moved else min(2 * pause, UNCHANGED_INTERVAL_S)
             self.plain(host, wording(doing))
 
     def done(self, host: str) -> None:
         """`host` has nothing more to tell."""
-        self._doing.pop(host, None)
-        self._shown_at.pop(host, None)
+        for kept in (self._doing, self._shown_at, self._shown, self._pause):
+            kept.pop(host, None)
         if self.live:
             self._draw()
 

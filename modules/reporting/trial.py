@@ -13,6 +13,14 @@ from modules.release.build import key_variable
 from modules.spec.fleet import ResolvedHost
 
 
+# Reasoning stands in a field of its own, and a short answer may be reasoning only. What is no answer is shown as it is.
+_REPLY = (
+    "import json, sys; text = sys.stdin.read(); found = json.loads(text) if text[:1] == '{' else {}; "
+    "said = found['choices'][0]['message'] if 'choices' in found else {}; "
+    "print(said.get('content') or said.get('reasoning') or said.get('reasoning_content') or text)"
+)
+
+
 def _shown(path: str | Path) -> str:
     """A path as short as it can be from here."""
     relative = os.path.relpath(path)
@@ -52,7 +60,8 @@ def request_words(plan: ServicePlan) -> list[str]:
 
 
 def trial_line(host: ResolvedHost, plan: ServicePlan) -> str:
-    """The whole line, for bash: the question, piped by ssh into curl on the host."""
+    """The whole line, for bash: the question, piped by ssh into curl on the host, and of the reply what was said."""
     words = request_words(plan)
     remote = shlex.join(words) if key_variable(plan) is None else shlex.quote(" ".join(words))
-    return f"echo {shlex.quote(question(plan))} | {shlex.join(ssh_words(host))} {remote}"
+    asked = f"echo {shlex.quote(question(plan))} | {shlex.join(ssh_words(host))} {remote}"
+    return f"{asked} | {shlex.join(['python3', '-c', _REPLY])}"

@@ -112,7 +112,7 @@ BOTH = pytest.mark.parametrize("command", [pyinfra("-y"), wrapper()], ids=["pyin
 def test_a_fleet_file_that_is_not_there_is_named(command: list[str], tmp_path: Path) -> None:
     done = run(command, tmp_path / "none.yaml")
     assert done.returncode != 0
-    assert f"{tmp_path}/none.yaml:1: no such file; check the path, or TINDERBOX_FLEET" in done.stderr
+    assert f"{tmp_path}/none.yaml: no such file; check the path, or TINDERBOX_FLEET" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -147,7 +147,7 @@ def test_a_limit_that_matches_nothing_fails_where_pyinfra_itself_would_not(limit
 def test_make_hands_the_fleet_file_on(target: str, tmp_path: Path) -> None:
     done = run(["make", "--silent", target, f"FLEET={tmp_path}/none.yaml"])
     assert done.returncode != 0
-    assert f"{tmp_path}/none.yaml:1: no such file" in done.stderr
+    assert f"{tmp_path}/none.yaml: no such file" in done.stderr
 
 
 def test_a_deploy_that_is_not_there_is_named(tmp_path: Path) -> None:

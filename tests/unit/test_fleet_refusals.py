@@ -867,7 +867,7 @@ def test_an_own_template_that_can_not_be_rendered_is_refused(template: str | byt
 
 
 def test_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None:
-    assert "no such file; check the path, or TINDERBOX_FLEET" in problems_of(tmp_path / "none.yaml")[0]
+    assert "none.yaml: no such file; check the path, or TINDERBOX_FLEET" in problems_of(tmp_path / "none.yaml")[0]
     assert "this is a folder" in problems_of(tmp_path)[0]
 
 

@@ -80,10 +80,23 @@ def test_plain_lines_of_a_host_keep_their_distance_and_other_hosts_have_their_ow
     board = Board(plain=lambda host, line: told.append((clock.now, host)), clock=clock)
 
     for clock.now in (0.0, 1.6, 3.2, 4.8, 6.4):
-        board.update("a", Doing("job"))
+        board.update("a", Doing("job", done=clock.now))
     board.update("b", Doing("job"))
 
     assert told == [(0.0, "a"), (3.2, "a"), (6.4, "a"), (6.4, "b")]
+
+
+def test_a_step_in_which_only_the_clock_moves_is_told_ever_more_seldom_until_it_moves_again() -> None:
+    told: list[Any] = []
+    clock = Clock()
+    board = Board(plain=lambda host, line: told.append((clock.now, line)), clock=clock)
+
+    for look in range(40):
+        clock.now = float(look)
+        board.update("a", Doing("image", "RUN make", done=3 if look < 35 else 4, total=9, elapsed_s=look))
+
+    assert [when for when, _ in told] == [0, 3, 9, 21, 35, 38]
+    assert told[-2][1].startswith("image: 4/9")
 
 
 def test_looks_two_seconds_apart_leave_no_gap_over_five_seconds() -> None:
@@ -93,7 +106,7 @@ def test_looks_two_seconds_apart_leave_no_gap_over_five_seconds() -> None:
 
     for look in range(20):
         clock.now = look * 2.0
-        board.update("a", Doing("job"))
+        board.update("a", Doing("job", done=look))
 
     assert max(after - before for before, after in pairwise(told)) <= 5
 

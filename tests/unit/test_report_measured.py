@@ -173,6 +173,22 @@ def test_the_line_to_try_is_one_that_a_shell_understands(fleet: Fleet) -> None:
     assert "http://127.0.0.1:8000/v1/chat/completions" in words
 
 
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ('{"choices": [{"message": {"content": "Sparks fly."}}]}', "Sparks fly."),
+        ('{"choices": [{"message": {"content": null, "reasoning": "They want sparks."}}]}', "They want sparks."),
+        ('{"error": {"message": "no such model"}}', '{"error": {"message": "no such model"}}'),
+        ("", ""),
+    ],
+)
+def test_of_a_reply_the_words_are_shown_and_of_an_error_all(fleet: Fleet, reply: str, told: str) -> None:
+    last = shlex.split(line(fleet, "spark-1"))[-3:]
+    assert last[:2] == ["python3", "-c"]
+    done = subprocess.run(last, input=reply, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == told
+
+
 def test_a_service_with_a_key_is_asked_with_it(fleet: Fleet) -> None:
     text = line(fleet, "spark-2")
     assert subprocess.run(["bash", "-n", "-c", text], check=False).returncode == 0

@@ -186,7 +186,8 @@ def test_a_silent_host_is_unknown_and_neither_failed_nor_fine() -> None:
 def test_a_release_that_was_taken_back_is_told_with_its_telemetry() -> None:
     text = page_of(WARNED)
     words = Page(text).words
-    assert "Failed before that: release f00d5e1ec7ed, measured 2026-11-30 05:01 UTC" in words
+    assert "Failed, and taken back" in words
+    assert "release f00d5e1ec7edmeasured 2026-11-30 05:01 UTC" in words
     assert "12.31 ± 0.30  below 50" in words
     assert "Likely cause: low-power state" in words
     assert '<details class="block" open>' in text
