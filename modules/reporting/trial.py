@@ -12,7 +12,6 @@ from modules.release import layout
 from modules.release.build import key_variable
 from modules.spec.fleet import ResolvedHost
 
-
 # Reasoning stands in a field of its own, and a short answer may be reasoning only. What is no answer is shown as it is.
 _REPLY = (
     "import json, sys; text = sys.stdin.read(); found = json.loads(text) if text[:1] == '{' else {}; "
