@@ -6,21 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from modules.catalog import load_catalog
 from modules.facts.report import HostSeen, ServiceSeen
 from modules.facts.service import UnitState
 from modules.fleet import HostPlan, ServicePlan
-from modules.gating.command import workload_command
-from modules.gating.explain import Case, explain
-from modules.gating.judgement import Judgement, Verdict
-from modules.gating.metrics import Measurement
+from modules.gating.judgement import Verdict
 from modules.memory import Checkpoint, UnplannableError
 from modules.memory.service import machine_for, planned
 from modules.reporting.measured import ROOT, MeasuredService, remember
 from modules.reporting.record import (
     HostRecord,
     ServiceRecord,
-    cause_reports,
     history_point,
     keep,
     keep_host,
@@ -29,16 +24,22 @@ from modules.reporting.record import (
     with_point,
 )
 from modules.reporting.report import (
-    CauseReport,
     EventReport,
     FailureReport,
     MemoryPart,
     MemoryReport,
     ReleaseReport,
-    Series,
     State,
 )
-from modules.reporting.stored import Stored, figures_in, judged_now, measured_in, workload_in
+from modules.reporting.stored import (
+    Stored,
+    causes_in,
+    command_in,
+    figures_in,
+    judgement_in,
+    measured_in,
+    telemetry_in,
+)
 
 
 def note_seen(fleet: str, plan: HostPlan, seen: HostSeen, root: Path = ROOT) -> None:
@@ -115,37 +116,15 @@ def _releases(told: ServiceSeen) -> tuple[ReleaseReport, ...]:
 
 
 def _of_gate(plan: ServicePlan, stored: Stored) -> dict[str, Any]:
-    """What the record holds of the measurement in force. A judgement that was noted with more than figures stays."""
-    figures, judgement = figures_in(stored), judged_now(plan.gate, figures_in(stored))
-    workload = workload_in(stored)
+    """What the record holds of the measurement in force."""
+    judgement = judgement_in(stored, plan.gate, figures_in(stored))
     return {
-        "workload": "" if workload is None else workload_command(workload, plan.model.repository, plan.model.served_as),
-        "telemetry": _telemetry(stored),
-        "causes": _causes(plan, stored, figures, judgement),
+        "workload": command_in(stored, plan),
+        "telemetry": telemetry_in(stored),
+        "causes": causes_in(stored),
         "judged": stored["finished"] if judgement is not None else None,
         "lines": line_reports(judgement) if judgement is not None else {},
     }
-
-
-def _telemetry(stored: Stored) -> dict[str, Series]:
-    return {name: tuple(values) for name, values in (stored.get("samples") or {}).items()}
-
-
-def _causes(
-    plan: ServicePlan, stored: Stored, figures: Measurement, judgement: Judgement | None
-) -> tuple[CauseReport, ...]:
-    """Why it failed, by what was sampled; nothing of a pass."""
-    if judgement is None or judgement.verdict is Verdict.PASS:
-        return ()
-    workload = workload_in(stored)
-    case = Case(
-        model=plan.model.served_as,
-        streams=max(workload.concurrency) if workload is not None else 1,
-        metrics=figures.metrics,
-        failed=tuple(line.metric for line in judgement.lines if line.verdict is not Verdict.PASS),
-        telemetry=_telemetry(stored),
-    )
-    return cause_reports(explain(case, load_catalog().explanations))
 
 
 def _failure(plan: ServicePlan, told: ServiceSeen) -> FailureReport | None:
@@ -153,16 +132,15 @@ def _failure(plan: ServicePlan, told: ServiceSeen) -> FailureReport | None:
     stored = told.measurements[-1] if told.measurements else None
     if stored is None or stored.get("release") == told.current:
         return None
-    figures = figures_in(stored)
-    judgement = judged_now(plan.gate, figures)
-    if (stored.get("judgement") or {}).get("verdict") != Verdict.FAIL:
+    judgement = judgement_in(stored, plan.gate, figures_in(stored))
+    if judgement is None or judgement.verdict is not Verdict.FAIL:
         return None
     return FailureReport(
         release=stored["release"],
         measured=stored["finished"],
-        reasons=tuple(line.text() for line in judgement.lines if line.reason) if judgement is not None else (),
-        causes=_causes(plan, stored, figures, judgement),
-        telemetry=_telemetry(stored),
+        reasons=tuple(line.text() for line in judgement.lines if line.reason),
+        causes=causes_in(stored),
+        telemetry=telemetry_in(stored),
     )
 
 

@@ -21,7 +21,7 @@ from modules.reporting.measured import load_measured
 from modules.reporting.record import load_host, load_record
 from modules.reporting.report import FleetReport, HostReport, ServiceReport
 from modules.reporting.silent import note_silent
-from modules.spec.gate import BenchyWorkload
+from modules.spec.gate import BenchyWorkload, Gate, Threshold
 from tests.unit.benchy_report import cell, report
 
 CATALOG = load_catalog()
@@ -37,6 +37,15 @@ hosts:
 """
 WORKLOAD = BenchyWorkload(pp=(2048,), tg=(128,), runs=5)
 GOOD, SLOW = [59.0, 59.1, 59.2, 59.3, 59.4], [11.0, 11.1, 11.0, 11.2, 11.1]
+CAUSES = [
+    {
+        "name": "low-power-state",
+        "cause": "low-power state",
+        "meaning": "it is slow",
+        "action": "unplug it",
+        "evidence": ["clock 611 MHz"],
+    }
+]
 LOW_POWER = {
     "clock_mhz": [611.0] * 30, "power_w": [17.0] * 30, "utilisation_percent": [96.0] * 30, "temperature_c": [None] * 30,
 }  # fmt: skip
@@ -50,18 +59,23 @@ def fleet(tmp_path: Path) -> Fleet:
 
 
 def measurement(release: str, day: int, decode: list[float], verdict: str | None, **more: Any) -> dict[str, Any]:
+    """As `run_gate.py` and `ledger.py judge` leave it; without a verdict as before it is judged."""
     text = report(cell([4700.0, 4710.0, 4720.0, 4690.0, 4705.0], decode, prompt=2048, response=128))
     document = {
+        "format": 2,
         "service": "gpt-oss",
         "release": release,
-        "workload_id": workload_id(WORKLOAD),
-        "workload": WORKLOAD.model_dump(mode="json"),
+        "workload_id": workload_id(Gate(workload=WORKLOAD, thresholds={DECODE: Threshold(min=50)})),
+        "workloads": {"benchy": WORKLOAD.model_dump(mode="json")},
         "finished": f"2026-11-{day:02d}T04:45:07Z",
         "gpu": {"name": "NVIDIA GB10", "driver": "580.95.05"},
         "samples": {},
-        "report": json.loads(text),
+        "parts": {"benchy": [{"runs": 5, "report": json.loads(text), "faults": []}]},
+        "faults": [],
     }
-    return document | ({"judgement": {"verdict": verdict, "thresholds": "t"}} if verdict else {}) | more
+    line = {"metric": DECODE, "verdict": verdict, "reason": "below 50" if verdict == "FAIL" else ""}
+    judgement = {"verdict": verdict, "thresholds": "t", "lines": [line], "causes": CAUSES if verdict == "FAIL" else []}
+    return document | ({"judgement": judgement} if verdict else {}) | more
 
 
 def told(*measurements: dict[str, Any], current: str | None = "bbb", **more: Any) -> HostSeen:
@@ -165,7 +179,7 @@ def test_a_release_without_a_measurement_has_not_that_of_the_one_before(fleet: F
 
 
 def test_what_a_later_version_has_stored_is_left_out(fleet: Fleet, tmp_path: Path) -> None:
-    odd = measurement("aaa", 1, GOOD, None) | {"workload": {"kind": "of next year"}}
+    odd = measurement("aaa", 1, GOOD, None) | {"workloads": {"kind": "of next year"}}
     _, service = gathered(fleet, tmp_path, told(odd, measurement("bbb", 2, GOOD, "PASS")))
     assert [point.release for point in service.history if point.readings] == ["bbb"]
 
