@@ -140,6 +140,7 @@ def _gate(
         workload=record.workload,
         causes=record.causes if measured.verdict is not Verdict.PASS else (),
         telemetry=record.telemetry,
+        faults={name: line.reason for name, line in lines.items() if name not in names},
     )
 
 

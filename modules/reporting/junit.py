@@ -41,7 +41,16 @@ def _cases(host: HostReport, service: ServiceReport) -> list[ElementTree.Element
         ElementTree.SubElement(case, "error", message=message)
         return [case]
     judged = [metric for metric in service.gate.metrics if metric.verdict is not None]
-    return [_case(where, service.gate, metric) for metric in judged]
+    return [
+        *(_fault(where, name, fault) for name, fault in service.gate.faults.items()),
+        *(_case(where, service.gate, metric) for metric in judged),
+    ]
+
+
+def _fault(where: str, workload: str, fault: str) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", classname=where, name=workload)
+    ElementTree.SubElement(case, "failure", message=fault)
+    return case
 
 
 def _case(where: str, gate: GateReport, metric: MetricReport) -> ElementTree.Element:

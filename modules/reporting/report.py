@@ -120,7 +120,7 @@ class MemoryReport(Part):
 class GateReport(Part):
     """The gate's last result. `measured`: when, UTC. `telemetry`: series of one sample a second, by name.
 
-    `workload`: the command line without addresses, or a description.
+    `workload`: the command line without addresses, or a description. `faults`: workload → what no speed makes good.
     """
 
     verdict: Verdict
@@ -129,6 +129,7 @@ class GateReport(Part):
     workload: str = ""
     causes: tuple[CauseReport, ...] = ()
     telemetry: dict[str, Series] = {}
+    faults: dict[str, str] = {}
 
 
 class EventReport(Part):

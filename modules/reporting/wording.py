@@ -16,9 +16,46 @@ class Wording:
     detail: str
 
 
+_WORKLOADS = {
+    "benchy": "Matrix of prompts",
+    "random": "Random prompts",
+    "sharegpt": "ShareGPT replay",
+    "answers": "Answers",
+    "cold_start": "Cold start",
+}
+_ROWS = {"mean": "mean", "median": "median", "p99": "99 of 100 within"}
+_TIMES = {
+    "ttft": "First token",
+    "tpot": "Time for each token",
+    "itl": "Pause between tokens",
+    "e2el": "Whole answer",
+}
+_SERVED = re.compile(r"(?P<kind>random|sharegpt) (?:(?P<row>mean|median|p99) (?P<time>\w+)|(?P<what>\w+ throughput))")
+
+
+def workload_title(name: str) -> str:
+    """A gate's workload as people call it."""
+    return _WORKLOADS.get(name, name)
+
+
+def _of_serving(metric: str) -> Wording | None:
+    served = _SERVED.fullmatch(metric)
+    if served is None:
+        return None
+    kind = workload_title(served["kind"])
+    if served["what"]:
+        return Wording(served["what"].capitalize(), kind)
+    return Wording(_TIMES.get(served["time"], served["time"]), f"{_ROWS[served['row']]}, {kind}")
+
+
 def wording_of(metric: str) -> Wording:
     """A metric's name in words; names of a form that is not known stay as they are."""
     cell = _CELL.fullmatch(metric)
+    if metric.startswith("cold start "):
+        part = metric.removeprefix("cold start ").replace("kv", "KV")
+        return Wording(part[:1].upper() + part[1:], workload_title("cold_start"))
+    if cell is None and (served := _of_serving(metric)) is not None:
+        return served
     if cell is None:
         return Wording(metric[:1].upper() + metric[1:], "")
     streams = int(cell["streams"])

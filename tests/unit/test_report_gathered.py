@@ -17,7 +17,9 @@ from modules.gating import Verdict, workload_id
 from modules.reporting.fleet_report import fleet_report
 from modules.reporting.gathered import note_seen, state_of
 from modules.reporting.host_errors import HostError
+from modules.reporting.junit import junit_xml
 from modules.reporting.measured import load_measured
+from modules.reporting.page import render_page
 from modules.reporting.record import load_host, load_record
 from modules.reporting.report import FleetReport, HostReport, ServiceReport
 from modules.reporting.silent import note_silent
@@ -176,6 +178,24 @@ def test_a_release_without_a_measurement_has_not_that_of_the_one_before(fleet: F
     _, service = gathered(fleet, tmp_path, told(measurement("aaa", 1, GOOD, "PASS"), current="bbb"))
     assert (service.release, service.gate) == ("bbb", None)
     assert len(service.history) == 1
+
+
+def test_what_no_speed_makes_good_is_told(fleet: Fleet, tmp_path: Path) -> None:
+    line = {"metric": "benchy", "verdict": "FAIL", "reason": "empty-content: no reply had content"}
+    judgement = {"verdict": "FAIL", "thresholds": "t", "lines": [line], "causes": CAUSES}
+    stored = measurement("bbb", 2, GOOD, None, judgement=judgement)
+    _, service = gathered(fleet, tmp_path, told(stored))
+    assert service.gate is not None
+    assert (service.gate.verdict, service.gate.faults) == (Verdict.FAIL, {"benchy": line["reason"]})
+    page = render_page(reported(fleet, tmp_path))
+    assert "<b>Matrix of prompts</b>: empty-content: no reply had content" in page
+    assert 'failure message="empty-content: no reply had content"' in junit_xml(reported(fleet, tmp_path))
+
+
+def test_what_nobody_has_judged_yet_is_judged_by_the_fixed_bounds(fleet: Fleet, tmp_path: Path) -> None:
+    _, service = gathered(fleet, tmp_path, told(measurement("bbb", 2, SLOW, None)))
+    assert service.gate is not None
+    assert (service.gate.verdict, service.gate.metrics[0].reason) == (Verdict.FAIL, "below 50")
 
 
 def test_what_a_later_version_has_stored_is_left_out(fleet: Fleet, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from modules.gating import Verdict
 from modules.reporting.page import render_page
 from modules.reporting.report import FleetReport, HostReport
-from modules.reporting.wording import amount
+from modules.reporting.wording import amount, wording_of
 from tests.unit.report_samples import DECODE, FLEET, GOOD, LAB, MEMORY, ONE, SILENT, SLOW, WARNED, metric, service
 
 VOID = {"meta", "link", "br"}
@@ -251,6 +251,21 @@ def test_an_empty_fleet_has_a_page() -> None:
 )
 def test_amounts(value: float, text: str) -> None:
     assert amount(value) == text
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("tg128@pp2048 c1", ("Decode", "128 tokens, 2,048-token prompt, one stream")),
+        ("random output throughput", ("Output throughput", "Random prompts")),
+        ("sharegpt p99 ttft", ("First token", "99 of 100 within, ShareGPT replay")),
+        ("cold start kv cache", ("KV cache", "Cold start")),
+        ("anything else", ("Anything else", "")),
+    ],
+)
+def test_metrics_have_words(metric: str, words: tuple[str, str]) -> None:
+    found = wording_of(metric)
+    assert (found.title, found.detail) == words
 
 
 def test_verdicts_have_their_colour() -> None:

@@ -402,3 +402,100 @@ def test_nothing_stays_of_a_fleet_file_that_is_none(fleet: Fleet, tmp_path: Path
     base.write_text(OTHER_FILE.replace("workers: 4", "workers: 0"), encoding="utf-8")
     assert main(["read", str(block), "--name", "fast", "--onto", str(base)]) == 1
     assert not list(tmp_path.glob("fast.*"))
+
+
+PLANTED = "zanzibar"
+PLANTED_FLEET = """
+fleet: {word}-fleet
+ssh: {{user: {word}, port: 2222, key: {key}, known_hosts: {known}}}
+secrets:
+  {word}-key: {{env: ZANZIBAR_KEY}}
+defaults:
+  weights: {{home: /srv/{word}/models}}
+  network:
+    ca_bundle: {ca}
+    proxy: {{http: 'http://proxy.{word}.example:3128', no_proxy: [{word}.example, 10.9.8.7]}}
+    pip_index: https://pypi.{word}.example/simple
+    hub: https://hub.{word}.example
+    registry: registry.{word}.example:5000
+  services:
+    {word}-service:
+      engine: vllm-mxfp4
+      model: gpt-oss-120b
+      listen: 10.9.8.7
+      port: 8355
+      api_key: {word}-key
+      flags:
+        {{chat-template: /srv/{word}/t.jinja, served-by: {word}, at: '10.9.8.7:80', home: ~/x, mail: 'me@{word}.org',
+          seed: 7}}
+      environment:
+        {{OWNER: {word}, CACHE: /srv/{word}, TRACE: 'https://trace.{word}.example/x', ZANZIBAR_MODE: dark, LEVEL: INFO}}
+      gate:
+        workload: {{pp: [2048], tg: [128], runs: 5}}
+        answers:
+          source: {word}
+          questions: {{where: {{prompt: 'Where is {word}?', contains: [{word}]}}}}
+        thresholds: {{'{decode}': {{min: 50}}}}
+        source: {word}
+groups:
+  {word}-rack: {{}}
+hosts:
+  {word}: {{address: 10.9.8.7, groups: [{word}-rack]}}
+"""
+
+
+def test_a_word_that_is_planted_everywhere_stands_nowhere_in_the_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZANZIBAR_KEY", f"{PLANTED}-hunter2")
+    files = {name: tmp_path / f"{PLANTED}-{name}" for name in ("key", "known", "ca")}
+    for path in files.values():
+        kind = "CERTIFICATE" if path.name.endswith("ca") else "OPENSSH PRIVATE KEY"
+        path.write_text(f"-----BEGIN {kind}-----\n{PLANTED}\n-----END {kind}-----\n", encoding="utf-8")
+    fleet = fleet_of(PLANTED_FLEET.format(word=PLANTED, decode=DECODE, **files), tmp_path)
+    measured = MEASURED.model_copy(
+        update={"host": PLANTED, "service": f"{PLANTED}-service", "reasons": [f"{PLANTED} at 10.9.8.7, /srv"]}
+    )
+    host = next(iter(fleet.hosts.values()))
+    share = share_of(host, plan_in(fleet), Lock(), measured, "580.95.05")
+    text = write_block(share).lower()
+    for word in (PLANTED, "10.9.8.7", "/srv", "~/", "8355", "2222", "hunter2", "3128", "/trace", str(tmp_path).lower()):
+        assert word not in text, word
+    assert share.flags["seed"] == 7
+    assert share.environment == {"LEVEL": "INFO"}
+    assert set(share.left_out) == {
+        *(f"flags.{name}" for name in ("chat-template", "served-by", "at", "home", "mail")),
+        *(f"environment.{name}" for name in ("OWNER", "CACHE", "TRACE", "?")),
+        "gate.answers",
+    }
+    # What others make of it bears none of it either.
+    assert PLANTED not in fleet_text(share, CATALOG, yaml.safe_load(OTHER_FILE), "fast")
+    assert PLANTED not in baselines_text({"fast": baseline_of(share)})
+
+
+def test_every_workload_is_shared_and_reproduced(tmp_path: Path) -> None:
+    lab = FLEET_FILE.replace("engine: vllm-mxfp4", "engine: vllm-cpu").replace("gpt-oss-120b", "lab-gpt-oss-tiny")
+    lines = [line for line in lab.splitlines() if not line.strip().startswith(("image:", "pins:", "packages:"))]
+    text = "\n".join(lines).replace("profile: latency", "profile: balanced")
+    fleet = fleet_of(text.replace("vllm-mxfp4-single-stream", "lab-everything"), tmp_path)
+    mine = plan_in(fleet)
+    assert mine.gate is not None
+    names = ("tg16@pp512 c1", "random output throughput", "random p99 itl", "cold start launch to ready")
+    measured = MEASURED.model_copy(update={"metrics": {name: figure(50.0, 0.0) for name in names}})
+    share = share_of(next(iter(fleet.hosts.values())), mine, Lock(models={}), measured, None)
+    assert [command.split()[0] for command in share.workloads.commands] == ["llama-benchy", "vllm", "vllm"]
+    assert "--dataset-path lab-sharegpt.json" in share.workloads.commands[2]
+
+    text = fleet_text(read_block(write_block(share)), CATALOG, yaml.safe_load(OTHER_FILE), "fast")
+    other = fleet_of(text, tmp_path, "fast.yaml")
+    theirs = host_plan(other.hosts["attic-1"], CATALOG).services[0]
+    assert theirs.gate is not None
+    for field in ("workload", "random", "sharegpt", "answers", "cold_start"):
+        assert getattr(theirs.gate, field) == getattr(mine.gate, field), field
+    assert theirs.answers == mine.answers
+    thresholds = theirs.gate.thresholds
+    assert thresholds["random output throughput"].min == pytest.approx(33.33, abs=0.01)
+    assert thresholds["cold start launch to ready"].max == pytest.approx(66.67, abs=0.01)
+    # Single requests decide it: told, and not asked for.
+    assert "random p99 itl" not in thresholds
+    assert baseline_of(share).figures["cold start launch to ready"].unit == "s"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from modules.gating.judgement import Verdict
 from modules.reporting.report import FleetReport, HostReport, MetricReport, ServiceReport
+from modules.reporting.wording import workload_title
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def _concern(host: HostReport, service: ServiceReport) -> Iterator[Concern]:
         why = f"release {service.failure.release} failed, and another one serves since; {'; '.join(causes)}"
         yield Concern(host.name, service.name, "WARN", why.rstrip("; "))
     if gate is not None and gate.verdict is not Verdict.PASS:
-        reasons = [f"{metric.title.lower()} {metric.reason}" for metric in gate.metrics if metric.reason]
+        faults = [f"{workload_title(name).lower()}: {fault}" for name, fault in gate.faults.items()]
+        reasons = faults + [f"{metric.title.lower()} {metric.reason}" for metric in gate.metrics if metric.reason]
         causes = [f"likely cause: {cause.cause}" for cause in gate.causes]
         yield Concern(host.name, service.name, str(gate.verdict), "; ".join(causes or reasons))
     if service.state == "failed":

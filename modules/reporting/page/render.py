@@ -14,7 +14,7 @@ from modules.reporting.page.memory import gib, left, memory_bar
 from modules.reporting.page.overview import bars, concerns, counts, headline
 from modules.reporting.page.telemetry import telemetry_plot
 from modules.reporting.report import FleetReport, MetricReport, Reading
-from modules.reporting.wording import amount, share
+from modules.reporting.wording import amount, share, workload_title
 
 _FOLDER = Path(__file__).parent
 
@@ -45,7 +45,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"amount": amount, "when": _when, "gib": gib}
+    environment.filters |= {"amount": amount, "when": _when, "gib": gib, "workload": workload_title}
     environment.globals |= {
         "bullet": bullet,
         "history_plot": history_plot,

@@ -9,10 +9,10 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError
 
+from modules.reporting.share.workloads import SharedWorkloads
 from modules.spec.architecture import Architecture
 from modules.spec.base import Commit, Digest, Strict, VariableName
 from modules.spec.engine import Flags
-from modules.spec.gate import BenchyWorkload
 from modules.spec.image import GitPin
 
 VERSION = 1
@@ -49,9 +49,13 @@ class SharedModel(Strict):
 
 
 class SharedImage(Strict):
-    """A recipe with everything that was pinned. `digest`: of a pulled image."""
+    """A recipe with everything that was pinned. `digest`: of a pulled image.
+
+    `name`: as docker on the host knows it; the tag of a built one is a hash of all that it is built from.
+    """
 
     recipe: str
+    name: str | None = None
     reference: str | None = None
     digest: Digest | None = None
     base: str | None = None
@@ -74,7 +78,7 @@ class Share(Strict):
     """What was run and what came out.
 
     `measured`: the day. `flags`: all that the engine was given. `environment`: beyond the engine's own. `left_out`:
-    keys whose values were private, so that the run can not be wholly reproduced. `command`: as one would type it.
+    keys whose values were private, so that the run can not be wholly reproduced.
     """
 
     measured: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
@@ -86,8 +90,7 @@ class Share(Strict):
     flags: Flags
     environment: dict[VariableName, str] = Field(default={})
     left_out: tuple[str, ...] = ()
-    workload: BenchyWorkload
-    command: str
+    workloads: SharedWorkloads
     results: dict[str, SharedResult] = Field(min_length=1)
 
 
@@ -95,7 +98,7 @@ def write_block(share: Share) -> str:
     """The block, ready to be pasted."""
     document = share.model_dump(mode="json", exclude_defaults=True)
     # Whole, since a later version may have other defaults.
-    document["workload"] = share.workload.model_dump(mode="json")
+    document["workloads"] = share.workloads.model_dump(mode="json", exclude_none=True)
     body = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True, default_flow_style=None)
     return f"{_BEGIN}\n{body}----- end of tinderbox share {_digest(body)} -----\n"
 

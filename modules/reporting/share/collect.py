@@ -7,15 +7,20 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from modules.fleet import ServicePlan
-from modules.gating.command import workload_command
 from modules.gating.direction import unit_of
+from modules.images.reference import image_reference
 from modules.reporting.measured import MeasuredService
 from modules.reporting.share.block import Hardware, Share, SharedImage, SharedModel, SharedResult, ShareError
 from modules.reporting.share.private import is_private, is_private_image, private_words
+from modules.reporting.share.workloads import workloads_of
+from modules.spec.answers import Answers
 from modules.spec.engine import FlagValue
 from modules.spec.fleet import ResolvedHost
+from modules.spec.gate import Gate
 from modules.spec.lock import Lock
 
+# In place of a name that tells too much itself.
+UNNAMED = "?"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _Value = TypeVar("_Value", bound=FlagValue)
 
@@ -33,6 +38,9 @@ def share_of(
     words = private_words(host)
     flags, hidden_flags = _screened(plan.flags, plan.service.flags, words)
     variables, hidden_variables = _screened(plan.service.environment, plan.service.environment, words)
+    gate, hidden_answers = _gate(plan.gate, words)
+    hidden = [f"flags.{name}" for name in hidden_flags] + [f"environment.{name}" for name in hidden_variables]
+    hidden += ["container"] if plan.service.container is not None else []
     return Share(
         measured=measured.measured[:10],
         hardware=Hardware(gpu=measured.gpu or "none", driver=driver, simulated=host.settings.hardware.simulated),
@@ -42,14 +50,12 @@ def share_of(
         image=_image(plan, lock, words),
         flags=flags,
         environment=variables,
-        left_out=(*(f"flags.{name}" for name in hidden_flags), *(f"environment.{name}" for name in hidden_variables)),
-        workload=plan.gate.workload,
-        command=workload_command(plan.gate.workload, plan.model.repository, plan.model.served_as),
+        left_out=(*hidden, *hidden_answers),
+        workloads=workloads_of(gate, plan.model.repository, plan.model.served_as),
         results={
             name: SharedResult(mean=_short(one.mean), std=_short(one.std), runs=len(one.values), unit=unit_of(name))
             for name, one in measured.metrics.items()
-            # What others are given to run is llama-benchy's matrix.
-            if name in plan.gate.workload.metrics()
+            if one.mean > 0
         },
     )
 
@@ -57,9 +63,19 @@ def share_of(
 def _screened(
     values: Mapping[str, _Value], own: Mapping[str, object], words: frozenset[str]
 ) -> tuple[dict[str, _Value], list[str]]:
-    """Values without those of the fleet file's own that are private, and the names of these."""
-    hidden = [name for name, value in values.items() if name in own and is_private(str(value), words)]
-    return {name: value for name, value in values.items() if name not in hidden}, hidden
+    """Values without those of the fleet file's own that are private, by value or by name, and the names of these."""
+    private = {name: is_private(re.sub(r"[_-]", " ", name), words) for name in values if name in own}
+    hidden = [name for name in private if private[name] or is_private(str(values[name]), words)]
+    told = [UNNAMED if private[name] else name for name in hidden]
+    return {name: value for name, value in values.items() if name not in hidden}, told
+
+
+def _gate(gate: Gate, words: frozenset[str]) -> tuple[Gate, list[str]]:
+    """The gate without questions of the owner's own that are private, and the names of what was left out."""
+    changes: dict[str, None] = {}
+    if isinstance(gate.answers, Answers) and is_private(gate.answers.model_dump_json(), words):
+        changes["answers"] = None
+    return gate.model_copy(update=changes), [f"gate.{name}" for name in changes]
 
 
 def _model(plan: ServicePlan, lock: Lock, words: frozenset[str]) -> SharedModel:
@@ -102,6 +118,7 @@ def _image(plan: ServicePlan, lock: Lock, words: frozenset[str]) -> SharedImage:
         digest = lock.digest(recipe.reference)
     return SharedImage(
         recipe=chosen,
+        name=image_reference(recipe, lock),
         reference=recipe.reference,
         digest=digest,
         base=recipe.base,

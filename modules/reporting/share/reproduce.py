@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from modules.catalog import Catalog
 from modules.gating.direction import lower_is_better
 from modules.reporting.share.block import Share, SharedImage, SharedModel, SharedResult, ShareError
+from modules.reporting.share.workloads import fleet_document
 from modules.spec.baseline import Baseline, Figure
 from modules.spec.image import Recipe
 from modules.spec.model import Model
@@ -19,6 +21,8 @@ Document = dict[str, Any]
 # Shares by which another machine may be worse, as in the catalog's own gates; more where the runs themselves scatter.
 _DECODE, _OTHERS = (0.05, 0.15), (0.15, 1 / 3)
 _SPREADS = (3.0, 6.0)
+# What single requests decide is told, and not asked for.
+_TAIL = re.compile(r"\bp99\b")
 # Beyond this a bound says nothing.
 _WIDEST = 0.9
 
@@ -54,8 +58,8 @@ def service_of(share: Share, catalog: Catalog) -> Document:
 def gate_of(share: Share) -> Document:
     """The same workload, with bounds from what was measured."""
     return {
-        "workload": _plain(share.workload.model_dump(mode="json", exclude_defaults=True)),
-        "thresholds": {name: _bounds(name, result) for name, result in share.results.items()},
+        **_plain(fleet_document(share.workloads)),
+        "thresholds": {name: _bounds(name, one) for name, one in share.results.items() if not _TAIL.search(name)},
         "source": source_of(share),
     }
 
@@ -69,7 +73,7 @@ def baseline_of(share: Share) -> Baseline:
     return Baseline(
         engine=share.engine,
         model=share.model.served_as,
-        workload=share.command,
+        workload="; ".join(share.workloads.commands),
         settings=flags or None,
         figures=figures,
         caveat="; ".join(caveats) or None,
