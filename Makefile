@@ -21,7 +21,7 @@ setup:
 demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
 	@python -m modules.lab up --hosts $(LAB_HOSTS)
 	@$(converge)
-	@python -m modules.reporting.table
+	@python -m modules.reporting.table --try
 
 converge: setup  ## bring the fleet to what its fleet file says
 	@$(converge)

@@ -18,6 +18,8 @@ from modules.fleet.problem import shown
 _DIFFERS = 2
 _REFUSED = 1
 _INTERRUPTED = 130
+# Deploys that end with a gate, and so with figures.
+_GATED = ("spark.py", "gate.py")
 console = Console(stderr=True, highlight=False)
 
 
@@ -43,7 +45,13 @@ def main(
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     _print(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
-    raise typer.Exit(_report(run_pyinfra(deploy, limits=names_of(given), dry=dry), dry=dry))
+    status = _report(run_pyinfra(deploy, limits=names_of(given), dry=dry), dry=dry)
+    if not dry and status != _INTERRUPTED and Path(deploy).name in _GATED:
+        # Here and not above: a run that is refused shall not wait for rich's tables to be loaded.
+        from modules.reporting.table import print_table
+
+        print_table(fleet)
+    raise typer.Exit(status)
 
 
 def _refused(text: str) -> typer.Exit:

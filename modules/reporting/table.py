@@ -1,11 +1,12 @@
 """`python -m modules.reporting.table`: what was measured on the fleet's hosts, and a line to try it.
 
-Exit status 1 when any service that has a gate did not pass it, or was not measured.
+With `--try` the line alone. Exit status 1 when any service that has a gate did not pass it, or was not measured.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -98,15 +99,14 @@ def table_of(fleet: Fleet, rows: list[Row]) -> Table:
     return table
 
 
-def print_table(fleet: Fleet) -> bool:
-    """Print the table, and what did not pass; whether every gate passed."""
+def print_table(fleet: Fleet) -> None:
+    """Print the table, and what did not pass."""
     console = _console()
     rows = rows_of(fleet, load_measured(fleet.name))
     console.print(table_of(fleet, rows))
     for row in rows:
         for reason in row.measured.reasons if row.measured is not None else []:
             console.print(f"{row.host.name}/{row.plan.name}: {reason}", markup=False, highlight=False)
-    return bool(rows) and all(row.passed for row in rows)
 
 
 def print_trial(fleet: Fleet) -> None:
@@ -125,17 +125,19 @@ def _console() -> Console:
     return console if console.is_terminal else Console(width=LOG_WIDTH)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Table and trial line."""
     try:
         fleet = load_fleet()
     except FleetError as error:
         _console().print(str(error), markup=False, highlight=False)
         return 1
-    passed = print_table(fleet)
+    if "--try" not in arguments:
+        print_table(fleet)
     print_trial(fleet)
-    return 0 if passed else 1
+    rows = rows_of(fleet, load_measured(fleet.name))
+    return 0 if rows and all(row.passed for row in rows) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
