@@ -17,11 +17,21 @@ from modules.reporting.measured import load_measured
 from modules.reporting.page.write import report_folder
 from modules.reporting.report import FleetReport
 from modules.reporting.share import read_block
-from tests.lab.lab_driver import Lab
+from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 _OTHER = "spark-2"
+_TRIES = 4
+
+
+def converged(lab: Lab, fleet: Path) -> Run:
+    """Bring it up. On a busy machine a prompt may seem to take no time, which is no measurement: then measure again."""
+    for _ in range(_TRIES):
+        run = lab.converge(fleet=fleet, timeout_s=2400)
+        if run.rc == 0 or "not measured" not in run.text:
+            break
+    return run
 
 
 def test_a_share_block_of_one_host_is_a_fleet_file_and_a_baseline_on_another(
@@ -55,7 +65,7 @@ def test_a_share_block_of_one_host_is_a_fleet_file_and_a_baseline_on_another(
     }
     shutil.rmtree(report_folder("reproduced"), ignore_errors=True)
 
-    run = lab.converge(fleet=made, timeout_s=2400)
+    run = converged(lab, made)
 
     assert run.rc == 0, run.text
     theirs = load_measured("reproduced").services[f"{_OTHER}/reproduced"]
