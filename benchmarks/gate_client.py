@@ -23,7 +23,7 @@ RATE = 4.0
 FASTER = (8.0, 16.0, 32.0)
 # Begin and end of a run are seen some ms late, which over so long a time is nothing.
 SECONDS = 25.0
-RUNS = 2
+RUNS = 3
 LOSS = 0.02
 
 CLIENTS: dict[str, Client] = {
@@ -51,14 +51,14 @@ def gate_client() -> Result:
         peer=peer,
         ratio=shares[OURS],
         unit="seen/sent",
-        workload=f"{STREAMS} streams at {STREAMS * RATE:.0f} tok/s in all, mean of {RUNS} runs after one discarded",
+        workload=f"{STREAMS} streams at {STREAMS * RATE:.0f} tok/s in all, middle of {RUNS} runs after one discarded",
         commands=(f"llama-benchy --concurrency {STREAMS}", f"vllm bench serve --max-concurrency {STREAMS}"),
         details=details,
     )
 
 
 def share_seen(client: Client, rate: float, runs: int = RUNS) -> float:
-    """Mean over the runs of the rate seen, over that of the rate sent."""
+    """Rate seen over rate sent, the middle one of the runs."""
     tokens = round(rate * SECONDS)
     with tempfile.TemporaryDirectory() as folder, serving(rate) as url:
         seen = client(Task(url, STREAMS, tokens, runs, Path(folder)))
@@ -67,7 +67,8 @@ def share_seen(client: Client, rate: float, runs: int = RUNS) -> float:
     sent = [batch["rate"] for batch in batches if batch["tokens"] == STREAMS * tokens][1:]
     if len(seen) != runs or len(sent) != runs:
         raise ClientError(f"{len(seen)} runs were seen and {len(sent)} sent, in place of {runs}")
-    return statistics.fmean(seen) / statistics.fmean(sent)
+    shares: list[float] = [ours / theirs for ours, theirs in zip(seen, sent, strict=True)]
+    return statistics.median(shares)
 
 
 def highest(client: Client, share: float) -> float:
