@@ -21,8 +21,10 @@ from modules.fleet.plan import host_plan
 from modules.gating import Verdict
 from modules.reporting.measured import Figure, Measured, MeasuredService, load_measured
 from modules.reporting.trial import trial_line
+from modules.reporting.wording import wording_of
 from modules.spec.fleet import ResolvedHost
-from modules.spec.gate import BenchyWorkload
+from modules.spec.gate import Gate
+from modules.spec.workload import BenchyWorkload
 
 # A CI's log breaks no lines; rich would take it for 80 columns wide.
 LOG_WIDTH = 150
@@ -35,7 +37,7 @@ class Row:
 
     host: ResolvedHost
     plan: ServicePlan
-    workload: BenchyWorkload
+    gate: Gate
     measured: MeasuredService | None
 
     @property
@@ -48,7 +50,7 @@ def rows_of(fleet: Fleet, measured: Measured) -> list[Row]:
     """A row for every gated service of the fleet, also where nothing was measured."""
     catalog = load_catalog()
     return [
-        Row(host, plan, plan.gate.workload, measured.services.get(f"{host.name}/{plan.name}"))
+        Row(host, plan, plan.gate, measured.services.get(f"{host.name}/{plan.name}"))
         for host in fleet.hosts.values()
         for plan in host_plan(host, catalog).services
         if plan.gate is not None
@@ -62,10 +64,19 @@ def headline(workload: BenchyWorkload) -> tuple[str, str]:
     return f"pp{pp}{cell}", f"tg{tg}@pp{pp}{cell}"
 
 
-def _speed(figure: Figure | None, metric: str) -> Text:
+def _speed(figure: Figure | None, metric: str, gate: Gate) -> Text:
     if figure is None:
         return Text("not measured")
-    return Text.assemble(f"{figure.mean:.1f} ± {figure.std:.1f}", ("\n" + metric, "dim"))
+    threshold = gate.thresholds.get(metric)
+    asked = f"\nat least {threshold.min:g}" if threshold is not None and threshold.min is not None else ""
+    return Text.assemble(f"{figure.mean:.1f} ± {figure.std:.1f}", (f"\n{metric}{asked}", "dim"))
+
+
+def _legend(rows: list[Row]) -> str:
+    """What the metrics of the table are, in words."""
+    names = dict.fromkeys(name for row in rows for name in headline(row.gate.workload))
+    words = ((name, wording_of(name)) for name in names)
+    return "\n".join(f"{name}: {one.title.lower()}, {one.detail}" for name, one in words)
 
 
 def _when(utc: str) -> str:
@@ -75,7 +86,12 @@ def _when(utc: str) -> str:
 def table_of(fleet: Fleet, rows: list[Row]) -> Table:
     """The table as people see it; it is whole on a terminal of 80 columns."""
     table = Table(
-        title=f"Fleet {fleet.name}: measured by llama-benchy on each host", box=box.SIMPLE_HEAD, pad_edge=False
+        title=f"Fleet {fleet.name}: measured by llama-benchy on each host",
+        caption=_legend(rows),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        leading=1,
     )
     for column in ("host", "serves"):
         table.add_column(column)
@@ -83,7 +99,7 @@ def table_of(fleet: Fleet, rows: list[Row]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
     for row in rows:
-        prompt, decode = headline(row.workload)
+        prompt, decode = headline(row.gate.workload)
         found, service = row.measured, row.plan.service
         if found is None:
             serves = f"{row.plan.model.served_as}\n{service.engine}, {service.profile}"
@@ -92,8 +108,8 @@ def table_of(fleet: Fleet, rows: list[Row]) -> Table:
         table.add_row(
             Text.assemble((row.host.name, "bold"), f"\n{found.gpu or 'no GPU'}"),
             f"{found.model}\n{found.engine}, {found.profile}\nrelease {found.release}",
-            _speed(found.metrics.get(prompt), prompt),
-            _speed(found.metrics.get(decode), decode),
+            _speed(found.metrics.get(prompt), prompt, row.gate),
+            _speed(found.metrics.get(decode), decode, row.gate),
             Text.assemble((found.verdict, _STYLES[found.verdict]), f"\n{_when(found.measured)}"),
         )
     return table
