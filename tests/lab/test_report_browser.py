@@ -34,6 +34,13 @@ document.getElementById("page").addEventListener("load", event => {{
   const boxes = [...page.querySelectorAll("svg")].filter(svg => !svg.closest("details:not([open])"))
     .map(svg => svg.getBoundingClientRect());
   const report = JSON.parse(page.getElementById("report").textContent);
+  const shown = Object.fromEntries([...page.querySelectorAll("data")].map(one => [one.dataset.of, +one.value]));
+  const expected = report.hosts.flatMap(host => host.services.flatMap(service =>
+    (service.gate ? service.gate.metrics : []).flatMap(metric => [
+      ["now", metric.now && metric.now.mean], ["std", metric.now && metric.now.std],
+      ["last_good", metric.last_good && metric.last_good.mean], ["baseline", metric.baseline && metric.baseline.value],
+    ].filter(([, value]) => value !== null)
+      .map(([field, value]) => [[host.name, service.name, metric.name, field].join("/"), value]))));
   const style = view.getComputedStyle(page.body);
   document.getElementById("found").textContent = JSON.stringify({{
     drawings: boxes.length,
@@ -45,6 +52,8 @@ document.getElementById("page").addEventListener("load", event => {{
       .filter(one => parseFloat(view.getComputedStyle(one).fontSize) < 12).length,
     figures: Object.fromEntries([...page.querySelectorAll("data")].map(one => [one.dataset.of, +one.value])),
     decode: report.hosts[0].services[0].gate.metrics[0].now.mean,
+    compared: expected.length,
+    differing: expected.filter(([of, value]) => shown[of] !== value || !isFinite(value)).map(([of]) => of),
     background: style.backgroundColor, ink: style.color,
   }});
 }});
@@ -112,6 +121,8 @@ def test_the_page_in_a_browser(site: tuple[str, list[str]], tmp_path: Path, widt
     assert found["outside"] == []
     assert found["small"] == 0
     assert found["figures"]["spark-1/gpt-oss/tg128@pp2048 c1/now"] == found["decode"] == 59.22
+    assert found["compared"] > 20
+    assert found["differing"] == []
     # Dark has light ink on a dark page, and light the other way round.
     ink, page = (sum(map(int, re.findall(r"\d+", found[name])[:3])) for name in ("ink", "background"))
     assert (ink > page) is dark
