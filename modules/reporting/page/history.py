@@ -34,13 +34,14 @@ def history_plot(metric: MetricReport, history: Sequence[HistoryPoint]) -> Marku
     xs = Scale(0, len(known) - 1, _LEFT + 14, _RIGHT - 10)
     plotted = [_Plotted(xs(index), point, point.readings[metric.name]) for index, point in enumerate(known)]
     ys = _vertical(metric, plotted)
+    first, last = _span(known[0].measured, known[-1].measured)
     parts = [
         *_grid(ys),
         *_bounds(metric, plotted, ys),
         _curve(plotted, ys),
         *(_point(one, ys, metric.unit) for one in plotted),
-        text(_LEFT, 162.0, known[0].measured[:10]),
-        text(_RIGHT, 162.0, known[-1].measured[:10], anchor="end"),
+        text(_LEFT, 162.0, first),
+        text(_RIGHT, 162.0, last, anchor="end"),
     ]
     label = f"{metric.title} over {len(known)} measurements, {metric.unit}"
     return picture(WIDTH, HEIGHT, label, *parts)
@@ -70,8 +71,15 @@ def _grid(ys: Scale) -> list[Markup]:
     ]
 
 
+def _span(first: str, last: str) -> tuple[str, str]:
+    """Days, or times where it is all of one day."""
+    return (first[11:16], last[11:16]) if first[:10] == last[:10] else (first[:10], last[:10])
+
+
 def amount_of_tick(value: float) -> str:
-    """Without decimals that are zero."""
+    """Without decimals that are zero; thousands as k, since there is little room."""
+    if abs(value) >= 10_000:
+        return f"{value / 1000:g}k"
     return amount(value).removesuffix(".00").removesuffix(".0")
 
 
@@ -86,7 +94,9 @@ def _bounds(metric: MetricReport, plotted: Sequence[_Plotted], ys: Scale) -> lis
         if value is not None and ys.low <= value <= ys.high:
             y, (x, anchor) = ys(value), _free_end(ys(value), plotted, ys)
             parts.append(line(_LEFT, y, _RIGHT, y, class_))
-            parts.append(text(x, y + name_at, words, class_=f"label {class_}", anchor=anchor))
+            # Below a line at the bottom stand the days.
+            beside = above if y + name_at > _BOTTOM else name_at
+            parts.append(text(x, y + beside, words, class_=f"label {class_}", anchor=anchor))
     return parts
 
 
@@ -105,7 +115,8 @@ def _point(one: _Plotted, ys: Scale, unit: str) -> Markup:
     y, reading = ys(one.reading.mean), one.reading
     words = f"{one.point.release}, {one.point.measured[:16].replace('T', ' ')} UTC: "
     words += f"{amount(reading.mean)} ± {amount(reading.std)} {unit}, {one.point.verdict}"
-    whisker = line(one.x, ys(reading.mean - reading.std), one.x, ys(reading.mean + reading.std), "spread")
+    low, high = max(ys.low, reading.mean - reading.std), min(ys.high, reading.mean + reading.std)
+    whisker = line(one.x, ys(low), one.x, ys(high), "spread")
     return element("g", element("title", words), whisker, _marker(one.x, y, one.point.verdict))
 
 

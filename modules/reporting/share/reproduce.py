@@ -59,7 +59,12 @@ def gate_of(share: Share) -> Document:
     """The same workload, with bounds from what was measured."""
     return {
         **_plain(fleet_document(share.workloads)),
-        "thresholds": {name: _bounds(name, one) for name, one in share.results.items() if not _TAIL.search(name)},
+        # Decode first, as it is what people look for.
+        "thresholds": {
+            name: _bounds(name, one)
+            for name, one in sorted(share.results.items(), key=lambda item: not item[0].startswith("tg"))
+            if not _TAIL.search(name)
+        },
         "source": source_of(share),
     }
 
@@ -173,9 +178,9 @@ def _bounds(name: str, result: SharedResult) -> Document:
         min(_WIDEST, max(least, spreads * result.std / result.mean))
         for least, spreads in zip(_DECODE if name.startswith("tg") else _OTHERS, _SPREADS, strict=True)
     )
-    if lower_is_better(name):
-        return {"max": _rounded(result.mean * (1 + fail)), "warn_max": _rounded(result.mean * (1 + warn))}
-    return {"min": _rounded(result.mean * (1 - fail)), "warn_min": _rounded(result.mean * (1 - warn))}
+    keys, sign = (("max", "warn_max"), 1) if lower_is_better(name) else (("min", "warn_min"), -1)
+    shares = (fail, warn) if warn < fail else (fail,)
+    return {key: _rounded(result.mean * (1 + sign * one)) for key, one in zip(keys, shares, strict=False)}
 
 
 def _rounded(value: float) -> float:
