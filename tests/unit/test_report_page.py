@@ -13,9 +13,23 @@ import pytest
 
 from modules.gating import Verdict
 from modules.reporting.page import render_page
-from modules.reporting.report import FleetReport, HostReport
+from modules.reporting.page.history import history_plot
+from modules.reporting.report import Bounds, FleetReport, HistoryPoint, HostReport, Reading
 from modules.reporting.wording import amount, wording_of
-from tests.unit.report_samples import DECODE, FLEET, GOOD, LAB, MEMORY, ONE, SILENT, SLOW, WARNED, metric, service
+from tests.unit.report_samples import (
+    DECODE,
+    FLEET,
+    GOOD,
+    LAB,
+    MEMORY,
+    ONE,
+    PREFILL,
+    SILENT,
+    SLOW,
+    WARNED,
+    metric,
+    service,
+)
 
 VOID = {"meta", "link", "br"}
 
@@ -139,6 +153,25 @@ def test_history_has_a_mark_for_every_measurement_by_its_verdict() -> None:
     assert len(plots) == 1
     assert re.findall(r'class="marker (\w+)"', plots[0]) == ["fail", "pass", "pass", "pass", "warn", "pass"]
     assert "8a41d3370c92, 2026-06-15 04:45 UTC: 57.40 ± 0.25 tok/s, PASS" in plots[0]
+
+
+def test_a_history_of_one_day_tells_times_and_large_figures_short() -> None:
+    points = tuple(
+        HistoryPoint(
+            release="a" * 12,
+            measured=f"2026-11-30T0{hour}:15:00Z",
+            verdict=Verdict.PASS,
+            readings={PREFILL: Reading(mean=mean, std=40_000.0, runs=3)},
+        )
+        for hour, mean in ((4, 30_000.0), (7, 90_000.0))
+    )
+    plot = history_plot(metric(PREFILL, 90_000.0, bounds=Bounds(min=5)), points)
+    assert plot is not None
+    assert {"04:15", "07:15", "50k"} <= set(re.findall(r">([^<>]+)</text>", plot))
+    whiskers = re.findall(r'class="spread"', plot)
+    assert len(whiskers) == 2
+    ys = [float(y) for y in re.findall(r'<line x1="[\d.]+" y1="([\d.]+)" x2="[\d.]+" y2="[\d.]+" class="spread"', plot)]
+    assert max(ys) <= 140
 
 
 def test_gaps_in_telemetry_stay_gaps() -> None:

@@ -317,6 +317,16 @@ def test_the_gate_passes_what_was_measured_and_fails_a_wrong_backend(fleet: Flee
     assert verdict(59.2, 4771.0, 900.0) is Verdict.FAIL
 
 
+def test_runs_that_scatter_much_give_one_bound_and_decode_stands_first(fleet: Fleet) -> None:
+    share = shared(fleet)
+    wild = share.results[PREFILL].model_copy(update={"std": share.results[PREFILL].mean})
+    share = share.model_copy(update={"results": {PREFILL: wild, **{DECODE: share.results[DECODE]}}})
+    thresholds = service_of(share, CATALOG)["gate"]["thresholds"]
+    assert list(thresholds) == [DECODE, PREFILL]
+    assert set(thresholds[DECODE]) == {"min", "warn_min"}
+    assert thresholds[PREFILL] == {"min": pytest.approx(477.2, abs=0.1)}
+
+
 def test_a_baseline_bears_the_blocks_figures(fleet: Fleet, tmp_path: Path) -> None:
     baseline = baseline_of(shared(fleet))
     assert (baseline.figures[DECODE].value, baseline.figures[DECODE].std) == (59.2188, 0.07)
