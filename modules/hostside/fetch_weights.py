@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import glob
 import json
 import os
-import shutil
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,35 +28,45 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
-from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub import HfApi
+from huggingface_hub._tree_cache import TreeCacheEntry
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils._paths import filter_repo_objects
 
 if TYPE_CHECKING:
-    from modules.hostside.atomic import write_json, write_text
+    from modules.hostside.atomic import write_json
+    from modules.hostside.fetch_file import Source, StoppedError, fetch_file
     from modules.hostside.hub_errors import Asked, explain, proxy_to
-    from modules.hostside.progress import Progress
-    from modules.hostside.weights_stamp import (
-        Repository,
-        WantedFile,
-        broken,
-        is_commit,
-        read_stamp,
-        stamped_files,
-        write_stamp,
+    from modules.hostside.progress import Progress, Tally
+    from modules.hostside.weights_blobs import (
+        HUB_PART,
+        GiveUpError,
+        check_parts,
+        check_present,
+        lacking,
+        part_of,
+        publish,
+        require_space,
     )
+    from modules.hostside.weights_stamp import Repository, WantedFile, is_commit, read_stamp, stamped_files
 else:
-    from atomic import write_json, write_text
+    from atomic import write_json
+    from fetch_file import Source, StoppedError, fetch_file
     from hub_errors import Asked, explain, proxy_to
-    from progress import Progress
-    from weights_stamp import Repository, WantedFile, broken, is_commit, read_stamp, stamped_files, write_stamp
+    from progress import Progress, Tally
+    from weights_blobs import (
+        HUB_PART,
+        GiveUpError,
+        check_parts,
+        check_present,
+        lacking,
+        part_of,
+        publish,
+        require_space,
+    )
+    from weights_stamp import Repository, WantedFile, is_commit, read_stamp, stamped_files
 
 _PUBLIC_HUB = "https://huggingface.co"
-_GIB = 1024**3
-
-
-class GiveUpError(Exception):
-    """The reason why this host has not got the model."""
 
 
 @dataclass(frozen=True)
@@ -75,17 +83,18 @@ class Request:
     token: str | None
 
 
-def resolve(request: Request) -> tuple[str, list[WantedFile]]:
-    """The commit, and its files; of a commit that was verified here before, the hub is not asked again."""
+def resolve(request: Request) -> tuple[str, list[WantedFile], dict[str, object] | None]:
+    """The commit, its files, and the client's listing of it; of a commit verified here the hub is not asked again."""
     if request.commit is not None:
         stamp = read_stamp(request.repository, request.commit)
         if stamp is not None and stamp["filters"] == request.filters:
-            return request.commit, stamped_files(stamp)
+            return request.commit, stamped_files(stamp), None
     api = HfApi(endpoint=request.endpoint, token=request.token or False)
     commit = request.commit or api.model_info(request.repository.name, revision=request.revision).sha
     if commit is None:
         raise GiveUpError("the hub named no commit for the revision")
-    tree = api.list_repo_tree(request.repository.name, recursive=True, revision=commit)
+    listed = api.list_repo_tree(request.repository.name, recursive=True, revision=commit)
+    entries = [entry for entry in listed if isinstance(entry, RepoFile)]
     files = [
         WantedFile(
             path=entry.path,
@@ -94,7 +103,7 @@ def resolve(request: Request) -> tuple[str, list[WantedFile]]:
             lfs=entry.lfs is not None,
         )
         for entry in filter_repo_objects(
-            (entry for entry in tree if isinstance(entry, RepoFile)),
+            entries,
             allow_patterns=request.filters["include"] or None,
             ignore_patterns=request.filters["exclude"] or None,
             key=lambda entry: entry.path,
@@ -102,46 +111,39 @@ def resolve(request: Request) -> tuple[str, list[WantedFile]]:
     ]
     if not files:
         raise GiveUpError(f"no file of {request.repository.name}@{commit} is left by its filters: {request.filters}")
-    return commit, files
+    return commit, files, {entry.path: _listed(entry) for entry in entries}
 
 
-def lacking(repository: Repository, files: list[WantedFile]) -> int:
-    """How many bytes are still to come. A blob that is there is whole: the client renames it into place."""
-    return sum({file.digest: file.size for file in files if not repository.blob(file).exists()}.values())
-
-
-def require_space(request: Request, files: list[WantedFile]) -> None:
-    """Refuse before the first byte what the disk can not hold."""
-    need = lacking(request.repository, files)
-    free = shutil.disk_usage(request.repository.home).free
-    if need and free < need + request.reserve_bytes:
-        raise GiveUpError(
-            f"{request.repository.home} has {free / _GIB:.1f} GiB free; {request.repository.name} needs "
-            f"{need / _GIB:.1f} GiB more and {request.reserve_bytes / _GIB:.1f} GiB must remain "
-            "(hardware.reserve_disk_gib): make room, or set weights.home to a larger disk"
-        )
+def _listed(entry: RepoFile) -> dict[str, object]:
+    """An entry as the client itself would write it down."""
+    found = TreeCacheEntry(
+        size=entry.size,
+        blob_id=entry.blob_id,
+        lfs_sha256=entry.lfs.sha256 if entry.lfs is not None else None,
+        lfs_size=entry.lfs.size if entry.lfs is not None else None,
+        xet_hash=entry.xet_hash,
+    )
+    return dict(found.to_json())
 
 
 @contextmanager
 def watched(repository: Repository, files: list[WantedFile], progress: Progress) -> Iterator[None]:
     """Report how many bytes are on the disk, whole files and pieces, by looking there."""
-    wanted = {file.digest: file.size for file in files}
-    total = sum(wanted.values())
+    wanted = {file.digest: file for file in files}.values()
+    total = sum(file.size for file in wanted)
     ended = threading.Event()
 
+    def size(path: Path) -> int:
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def on_disk() -> int:
-        found = dict.fromkeys(wanted, 0)
-        for path in (repository.folder / "blobs").glob("*"):
-            digest = path.name.split(".", 1)[0]
-            if digest in found:
-                try:
-                    found[digest] = max(found[digest], path.stat().st_size)
-                except FileNotFoundError:
-                    continue
-        return sum(min(size, wanted[digest]) for digest, size in found.items())
+        return sum(max(size(repository.blob(file)), size(part_of(repository, file, HUB_PART))) for file in wanted)
 
     def watch() -> None:
-        while not ended.wait(1.0):
+        while not ended.wait(0.5):
             progress.report("fetching", on_disk(), total, "bytes")
 
     progress.report("fetching", on_disk(), total, "bytes")
@@ -154,80 +156,52 @@ def watched(repository: Repository, files: list[WantedFile], progress: Progress)
         watcher.join()
 
 
-def fetch(request: Request, commit: str, files: list[WantedFile], progress: Progress) -> None:
-    """Have the client fetch what is not there. Pieces that a killed client left behind are of no use to the next."""
-    for piece in (request.repository.folder / "blobs").glob("*.incomplete"):
-        piece.unlink(missing_ok=True)
-    with watched(request.repository, files, progress):
-        snapshot_download(
-            request.repository.name,
-            revision=commit,
-            endpoint=request.endpoint,
-            cache_dir=request.repository.home / "hub",
-            allow_patterns=[glob.escape(file.path) for file in files],
-            max_workers=request.workers,
-            token=request.token or False,
-        )
+def fetch(request: Request, commit: str, files: list[WantedFile]) -> None:
+    """Gather the files that lack, several at once. The first trouble ends all; what was gathered stays."""
+    repository = request.repository
+    stopped = threading.Event()
+    source = Source(request.endpoint, repository.name, commit, request.token, stopped)
 
+    def one(file: WantedFile) -> None:
+        try:
+            fetch_file(source, file, part_of(repository, file, HUB_PART))
+        except BaseException as error:
+            stopped.set()
+            error.add_note(file.path)
+            raise
 
-def find_broken(request: Request, commit: str, files: list[WantedFile], progress: Progress) -> dict[WantedFile, str]:
-    """The files that are not what the hub publishes."""
-    total = sum(file.size for file in files)
-    lock = threading.Lock()
-    done = 0
-
-    def on_bytes(count: int) -> None:
-        nonlocal done
-        with lock:
-            done += count
-            progress.report("verifying", done, total, "bytes")
-
-    progress.report("verifying", 0, total, "bytes")
-    return broken(request.repository.snapshot(commit), files, on_bytes)
-
-
-def set_aside(request: Request, commit: str, file: WantedFile) -> str:
-    """Take a wrong file away from where the client would trust it, and keep it; says what became of it."""
-    entry = request.repository.snapshot(commit) / file.path
-    became = "it was fetched anew"
-    if entry.exists():
-        aside = request.repository.home / "tinderbox-set-aside" / request.repository.folder.name
-        aside.mkdir(parents=True, exist_ok=True)
-        kept = aside / f"{Path(file.path).name}.{file.digest[:12]}"
-        Path(os.path.realpath(entry)).replace(kept)
-        became = f"it was fetched anew, what was there is kept as {kept}"
-    entry.unlink(missing_ok=True)
-    return became
+    ordered = sorted(lacking(repository, files), key=lambda file: file.size, reverse=True)
+    with ThreadPoolExecutor(max_workers=request.workers) as pool:
+        results = [pool.submit(one, file) for file in ordered]
+        wait(results)
+    errors = [error for error in (result.exception() for result in results) if error is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, StoppedError)):
+        raise error
 
 
 def make_right(request: Request, commit: str, files: list[WantedFile], progress: Progress) -> list[str]:
-    """Fetch, verify, and once more what was wrong; says what was."""
-    fetch(request, commit, files, progress)
-    wrong = find_broken(request, commit, files, progress)
-    notes = [f"{what}; {set_aside(request, commit, file)}" for file, what in wrong.items()]
+    """Verify what is there, fetch what lacks and verify that, once more what was wrong; says what was."""
+    repository = request.repository
+    total = sum({file.digest: file.size for file in files}.values())
+    present = Tally(progress, "verifying", total)
+    notes = check_present(repository, commit, files, present.add)
     for note in notes:
         print(note)
-    if not wrong:
-        return notes
-    fetch(request, commit, list(wrong), progress)
-    again = find_broken(request, commit, list(wrong), progress)
-    if again:
-        raise GiveUpError("the hub gave a file that is not the one it publishes, twice: " + "; ".join(again.values()))
-    return notes
-
-
-def publish(request: Request, commit: str, files: list[WantedFile]) -> None:
-    """Let others find the snapshot: the revision's name, the owner of the home, and at last the stamp."""
-    reference = request.repository.reference(request.revision)
-    if request.revision != commit:
-        reference.parent.mkdir(parents=True, exist_ok=True)
-        write_text(reference, commit)
-    owner = request.repository.home.stat()
-    for path in (request.repository.folder, *request.repository.folder.rglob("*")):
-        if path.lstat().st_uid != owner.st_uid:
-            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-    verified_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    write_stamp(request.repository, commit, request.filters, files, verified_at)
+    wrong: list[str] = []
+    for _ in range(2):
+        missing = lacking(repository, files)
+        if not missing:
+            break
+        with watched(repository, files, progress):
+            fetch(request, commit, files)
+        tally = Tally(progress, "verifying", total, total - sum(file.size for file in missing))
+        wrong = check_parts(repository, missing, HUB_PART, tally.add)
+        notes += wrong
+        for note in wrong:
+            print(note)
+    if lacking(repository, files):
+        raise GiveUpError("the hub gave a file that is not the one it publishes, twice: " + "; ".join(wrong))
+    return [f"{note}; it was fetched anew" for note in notes]
 
 
 @contextmanager
@@ -243,10 +217,10 @@ def run(request: Request, progress: Progress) -> None:
     """All of it."""
     with alone(request.repository):
         progress.report("asking the hub")
-        commit, files = resolve(request)
-        require_space(request, files)
+        commit, files, tree = resolve(request)
+        require_space(request.repository, files, request.reserve_bytes)
         notes = make_right(request, commit, files, progress)
-        publish(request, commit, files)
+        publish(request.repository, request.revision, commit, files, filters=request.filters, tree=tree)
     own = os.environ.get("TINDERBOX_JOB_DIR")
     if own:
         write_json(Path(own) / "result.json", {"commit": commit, "notes": notes})

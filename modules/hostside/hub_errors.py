@@ -92,6 +92,7 @@ _RULES: tuple[tuple[Callable[[Seen], bool], str], ...] = (
         _kind("GatedRepoError"),
         "gated ({status}): accept the model's licence on the hub, and name a secret with a token in its `token`",
     ),
+    (_kind("EntryNotFoundError"), "the hub lists this file and has it not (404): is `network.hub` a whole mirror?"),
     (_kind("DisabledRepoError"), "the hub has disabled this repository"),
     (
         lambda seen: seen.status in {401, 403} and seen.token,
@@ -149,7 +150,7 @@ _RULES: tuple[tuple[Callable[[Seen], bool], str], ...] = (
 
 
 def explain(error: BaseException, asked: Asked) -> str:
-    """One line that names host and hub, what is wrong, and what to do."""
+    """One line that names host and hub (and the file that the error has as a note), what is wrong, and what to do."""
     seen = Seen.of(error, token=asked.token)
     words = next((words for fits, words in _RULES if fits(seen)), None)
     if words is None:
@@ -160,7 +161,8 @@ def explain(error: BaseException, asked: Asked) -> str:
             status=seen.status, revision=asked.revision, endpoint=asked.endpoint, repository=asked.repository
         )
     way = asked.endpoint if asked.proxy is None else f"{asked.endpoint} through the proxy {asked.proxy}"
-    return f"{asked.host}: {asked.repository}@{asked.revision} from {way}: {what}"
+    file = "".join(f", {note}," for note in getattr(error, "__notes__", ())[:1])
+    return f"{asked.host}: {asked.repository}@{asked.revision}{file} from {way}: {what}"
 
 
 def proxy_to(endpoint: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -69,3 +70,19 @@ class Progress:
         """Per second, over the last seconds only: an average since the start hides that a download has stalled."""
         (earlier, before), (later, after) = self._seen[0], self._seen[-1]
         return max(0.0, (after - before) / (later - earlier)) if later > earlier else 0.0
+
+
+class Tally:
+    """Adds up what several threads have done, and reports it."""
+
+    def __init__(self, progress: Progress, step: str, total: float, done: float = 0) -> None:
+        """`step` is at `done` of `total` bytes."""
+        self._progress, self._step, self._total, self._done = progress, step, total, done
+        self._lock = threading.Lock()
+        progress.report(step, done, total, "bytes")
+
+    def add(self, count: int) -> None:
+        """Another `count` bytes are done."""
+        with self._lock:
+            self._done += count
+            self._progress.report(self._step, self._done, self._total, "bytes")

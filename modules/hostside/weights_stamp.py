@@ -67,6 +67,10 @@ class Repository:
         """The file that tells what commit a branch or tag stands for."""
         return self.folder / "refs" / revision
 
+    def tree(self, commit: str) -> Path:
+        """The client's listing of a commit."""
+        return self.folder / "trees" / f"{commit}.json"
+
     def commit(self, revision: str) -> str | None:
         """What a revision stands for on this host; None where it was never resolved here."""
         if is_commit(revision):
@@ -143,6 +147,15 @@ def touched(stamp: dict[str, Any]) -> list[str]:
     return problems
 
 
+def suspects(stamp: dict[str, Any]) -> set[WantedFile]:
+    """The files of a stamp that `touched` speaks of."""
+    snapshot = Path(stamp["snapshot"])
+    lines = touched(stamp)
+    return {
+        file for file in stamped_files(stamp) if any(line.startswith(f"{snapshot / file.path}: ") for line in lines)
+    }
+
+
 def _seen(path: Path) -> dict[str, int]:
     found = path.stat()
     return {"size": found.st_size, "mtime_ns": found.st_mtime_ns, "inode": found.st_ino}
@@ -165,22 +178,35 @@ def digest(path: Path, *, lfs: bool, on_bytes: Callable[[int], None] = lambda _:
     return found.hexdigest()
 
 
+def difference(path: Path, file: WantedFile, *, on_bytes: Callable[[int], None], shown: Path) -> str | None:
+    """How the content of `path` differs from what the hub publishes; None where it does not. `shown`: what to call it.
+
+    Raises `OSError` where it can not be read.
+    """
+    try:
+        size = path.stat().st_size
+        if size != file.size:
+            return f"{shown}: {size} bytes, the hub publishes {file.size}"
+        found = digest(path, lfs=file.lfs, on_bytes=on_bytes)
+    except FileNotFoundError:
+        return f"{shown}: missing"
+    kind = "sha256" if file.lfs else "git blob"
+    return None if found == file.digest else f"{shown}: {kind} {found}, the hub publishes {file.digest}"
+
+
+def in_parallel(judge: Callable[[WantedFile], str | None], files: Iterable[WantedFile]) -> dict[WantedFile, str]:
+    """What `judge` says against files, asked on all cores."""
+    # The largest first, so that no core is left with one at the end.
+    ordered = sorted(files, key=lambda file: file.size, reverse=True)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return {file: text for file, text in zip(ordered, pool.map(judge, ordered), strict=True) if text is not None}
+
+
 def broken(snapshot: Path, files: Iterable[WantedFile], on_bytes: Callable[[int], None]) -> dict[WantedFile, str]:
     """The files whose content is not what the hub publishes, each with what is wrong. Hashes on all cores."""
 
     def judge(file: WantedFile) -> str | None:
         path = snapshot / file.path
-        try:
-            size = path.stat().st_size
-            if size != file.size:
-                return f"{path}: {size} bytes, the hub publishes {file.size}"
-            found = digest(path, lfs=file.lfs, on_bytes=on_bytes)
-        except FileNotFoundError:
-            return f"{path}: missing"
-        kind = "sha256" if file.lfs else "git blob"
-        return None if found == file.digest else f"{path}: {kind} {found}, the hub publishes {file.digest}"
+        return difference(path, file, on_bytes=on_bytes, shown=path)
 
-    # The largest first, so that no core is left with one at the end.
-    ordered = sorted(files, key=lambda file: file.size, reverse=True)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        return {file: text for file, text in zip(ordered, pool.map(judge, ordered), strict=True) if text is not None}
+    return in_parallel(judge, files)

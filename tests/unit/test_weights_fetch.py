@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import IncompleteSnapshotError
 
-from modules.hostside import fetch_weights, verify_weights, weights_stamp
+from modules.hostside import fetch_weights, verify_weights, weights_blobs, weights_stamp
 from modules.lab.mirror.faults import Faults
 from modules.lab.mirror.hub import hub_site
 from modules.lab.mirror.journal import Journal
@@ -44,6 +46,11 @@ class Hub:
         path = self.root / "requests.jsonl"
         lines = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
         return [line["path"] for line in lines if line["method"] == method and "agent-harnesses" not in line["path"]]
+
+    def given(self, name: str) -> int:
+        """How many bytes of a file the hub sent, in all its answers."""
+        lines = map(json.loads, (self.root / "requests.jsonl").read_text().splitlines())
+        return sum(line["bytes"] for line in lines if line["method"] == "GET" and line["path"].endswith(f"/{name}"))
 
     def forget(self) -> None:
         (self.root / "requests.jsonl").unlink(missing_ok=True)
@@ -216,13 +223,122 @@ def test_a_hub_that_gives_wrong_content_twice_is_refused_by_name_and_leaves_no_s
 def test_a_cut_connection_is_resumed_and_pieces_of_a_killed_client_are_cleared(hub: Hub) -> None:
     blobs = hub.home / "hub" / "models--owner--tiny" / "blobs"
     blobs.mkdir(parents=True)
-    (blobs / f"{'a' * 64}.12ab.incomplete").write_bytes(b"orphan")
+    orphan, growing = (blobs / f"{'a' * 64}.{name}.incomplete" for name in ("12ab", "34cd"))
+    for path in (orphan, growing):
+        path.write_bytes(b"of another client")
+    os.utime(orphan, (1, 1))
     hub.faults({"path": "model-1", "method": "GET", "cut_after": 1000, "times": 1})
 
     assert hub.fetch() == 0
 
-    assert not list(blobs.glob("*.incomplete"))
+    assert list(blobs.glob("*.incomplete")) == [growing]
+    assert hub.given("model-1.safetensors") == len(LARGE["model-1.safetensors"])
     assert hub.look(hashes=True)["problems"] == []
+
+
+def test_what_a_killed_client_of_ours_gathered_is_taken_up_to_the_byte(hub: Hub) -> None:
+    shard, content = "model-2.safetensors", LARGE["model-2.safetensors"]
+    digest = hashlib.sha256(content).hexdigest()
+    part = hub.home / "hub" / "models--owner--tiny" / "blobs" / f"{digest}{weights_blobs.HUB_PART}"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(content[:15000])
+
+    assert hub.fetch() == 0
+
+    assert hub.given(shard) == len(content) - 15000
+    assert (hub.snapshot / shard).read_bytes() == content
+    assert not part.exists()
+
+
+@pytest.mark.parametrize("gathered", [b"X" * 15000, b"X" * 40000, b"X" * 21000])
+def test_what_was_gathered_wrongly_is_found_kept_and_fetched_anew(hub: Hub, gathered: bytes) -> None:
+    shard, content = "model-2.safetensors", LARGE["model-2.safetensors"]
+    digest = hashlib.sha256(content).hexdigest()
+    part = hub.home / "hub" / "models--owner--tiny" / "blobs" / f"{digest}{weights_blobs.HUB_PART}"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(gathered)
+
+    assert hub.fetch() == 0
+
+    assert (hub.snapshot / shard).read_bytes() == content
+
+
+def test_a_hub_that_knows_no_ranges_is_read_from_the_start(hub: Hub) -> None:
+    content = LARGE["model-2.safetensors"]
+    digest = hashlib.sha256(content).hexdigest()
+    part = hub.home / "hub" / "models--owner--tiny" / "blobs" / f"{digest}{weights_blobs.HUB_PART}"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(content[:15000])
+    hub.faults({"path": "model-2", "status": 200, "body": content.decode()})
+
+    assert hub.fetch() == 0
+
+    assert (hub.snapshot / "model-2.safetensors").read_bytes() == content
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_hub_that_is_busy_is_asked_again(hub: Hub, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    monkeypatch.setattr("fetch_file.WAITS_S", (0.01,) * 3)
+    hub.faults({"path": "model-2", "status": status, "times": 2})
+
+    assert hub.fetch() == 0
+
+    assert hub.look(hashes=True)["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"status": 429}, "limits our rate (429)"),
+        ({"status": 500}, "in trouble itself (500)"),
+        ({"status": 404}, "no such repository (404)"),
+        ({"status": 200, "body": "<html>please log in</html>"}, "model-2.safetensors: the answer has 26 bytes"),
+        ({"drop": True}, "the connection broke"),
+    ],
+)
+def test_a_file_that_does_not_come_is_told_and_the_others_are_kept(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: dict[str, Any], words: str
+) -> None:
+    monkeypatch.setattr("fetch_file.WAITS_S", (0.01,) * 3)
+    hub.faults({"path": "model-2", **fault})
+
+    assert hub.fetch("--workers", "1") == 1
+
+    told = capsys.readouterr().err
+    assert words in told
+    assert "owner/tiny@main, model-2.safetensors, from" in told
+    hub.faults()
+    assert hub.fetch() == 0
+    assert hub.look(hashes=True)["problems"] == []
+
+
+def test_the_client_itself_finds_what_was_placed_without_asking_the_hub(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.fetch()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    wanted = [*LARGE, *SMALL]
+
+    found = snapshot_download(NAME, revision="main", cache_dir=hub.home / "hub", allow_patterns=wanted)
+
+    assert Path(found) == hub.snapshot
+    # It knows the whole commit, so that it can say what is not there.
+    with pytest.raises(IncompleteSnapshotError):
+        snapshot_download(NAME, revision="main", cache_dir=hub.home / "hub")
+
+
+def test_a_cache_without_links_is_taken_over_and_its_dangling_links_are_mended(hub: Hub) -> None:
+    blobs = hub.snapshot.parents[1] / "blobs"
+    hub.snapshot.mkdir(parents=True)
+    (hub.snapshot / "model-1.safetensors").write_bytes(LARGE["model-1.safetensors"])
+    (hub.snapshot / "model-2.safetensors").symlink_to("../../blobs/gone")
+
+    assert hub.fetch() == 0
+
+    assert hub.given("model-1.safetensors") == 0
+    assert {path.name: path.read_bytes() for path in hub.snapshot.iterdir()} == {**LARGE, **SMALL}
+    assert all(path.readlink().parent.name == "blobs" for path in hub.snapshot.iterdir())
+    assert len(list(blobs.iterdir())) == 3
 
 
 def test_a_disk_that_is_too_small_is_refused_before_the_first_byte(
