@@ -4,9 +4,10 @@
     verify_weights.py --repository OWNER/NAME --revision REV --home DIR --hash    by hash of every file, on all cores
 
 Prints one JSON object: `commit` (what the revision stands for here, or null), `stamped` (whether it was ever verified),
-`filters`, `manifest`, `files`, `bytes` and `problems` (one line each). What hashing finds wrong is remembered, since a
-change that keeps size and time shows in no quick look: the next run then fetches it anew. Exit status: 0; with --hash,
-1 where the model is not whole.
+`filters`, `manifest`, `files`, `bytes` and `problems` (one line each); `held`: bytes that are there of the model, in
+whole files and in parts; this host's `addresses`, and `address`, the one that leads outside. What hashing finds wrong
+is remembered, since a change that keeps size and time shows in no quick look: the next run then fetches it anew. Exit
+status: 0; with --hash, 1 where the model is not whole.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside.addresses import outward_address, own_addresses
     from modules.hostside.weights_stamp import Repository, broken, condemn, read_stamp, stamped_files, touched
 else:
+    from addresses import outward_address, own_addresses
     from weights_stamp import Repository, broken, condemn, read_stamp, stamped_files, touched
 
 
@@ -53,6 +57,15 @@ def look(repository: Repository, revision: str, *, hashes: bool) -> dict[str, An
     }
 
 
+def held(repository: Repository) -> int:
+    """How many bytes of the model are on the disk, by what they occupy."""
+    try:
+        found = [entry.stat() for entry in os.scandir(repository.folder / "blobs")]
+    except FileNotFoundError:
+        return 0
+    return sum(min(each.st_size, each.st_blocks * 512) for each in found)
+
+
 def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -61,7 +74,9 @@ def main() -> int:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--hash", action="store_true")
     arguments = parser.parse_args()
-    answer = look(Repository(arguments.home, arguments.repository), arguments.revision, hashes=arguments.hash)
+    repository = Repository(arguments.home, arguments.repository)
+    answer = look(repository, arguments.revision, hashes=arguments.hash)
+    answer |= {"held": held(repository), "addresses": own_addresses(), "address": outward_address()}
     print(json.dumps(answer))
     return 1 if arguments.hash and answer["problems"] else 0
 

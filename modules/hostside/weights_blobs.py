@@ -6,10 +6,12 @@ blob's name only then: whoever finds a blob finds the right one.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,25 +115,31 @@ def _adopt(repository: Repository, entry: Path, file: WantedFile) -> None:
         entry.replace(blob)
 
 
-def check_parts(repository: Repository, files: Iterable[WantedFile], kind: str, on_bytes: OnBytes) -> list[str]:
+def check_parts(
+    repository: Repository,
+    files: Iterable[WantedFile],
+    kind: str,
+    on_bytes: OnBytes,
+    rename: Callable[[Path, Path], object] = Path.replace,
+) -> list[str]:
     """Hash what was gathered, and make a blob of each that is right; says what is wrong with the others."""
+    files = list(files)
 
     def judge(file: WantedFile) -> str | None:
-        part = part_of(repository, file, kind)
-        wrong = difference(part, file, on_bytes=on_bytes, shown=Path(file.path))
-        if wrong is None:
-            settle(part, repository.blob(file))
-            return None
-        return f"{wrong}; {set_aside(repository, part, file)}"
+        return difference(part_of(repository, file, kind), file, on_bytes=on_bytes, shown=Path(file.path))
 
-    return sorted(in_parallel(judge, files).values())
+    wrong = in_parallel(judge, files)
+    for file in files:
+        if file not in wrong:
+            _settle(part_of(repository, file, kind), repository.blob(file), rename)
+    return [f"{what}; {set_aside(repository, part_of(repository, file, kind), file)}" for file, what in wrong.items()]
 
 
-def settle(part: Path, blob: Path) -> None:
+def _settle(part: Path, blob: Path, rename: Callable[[Path, Path], object]) -> None:
     """Give a whole and right file its name, durable when this returns."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
-    part.replace(blob)
+    rename(part, blob)
     folder = os.open(blob.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)
@@ -144,7 +152,10 @@ def set_aside(repository: Repository, path: Path, file: WantedFile) -> str:
     aside = repository.home / "tinderbox-set-aside" / repository.folder.name
     aside.mkdir(parents=True, exist_ok=True)
     kept = aside / f"{Path(file.path).name}.{file.digest[:12]}"
-    Path(os.path.realpath(path)).replace(kept)
+    there = Path(os.path.realpath(path))
+    if not there.exists():
+        return "nothing of it is there"
+    there.replace(kept)
     path.unlink(missing_ok=True)
     return f"what was there is kept as {kept}"
 
@@ -178,6 +189,15 @@ def publish(
         if path.lstat().st_uid != owner.st_uid:
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
     write_stamp(repository, commit, filters, files, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+@contextmanager
+def alone(repository: Repository) -> Iterator[None]:
+    """Keep another job for the same model (for another service, say) waiting."""
+    repository.folder.mkdir(parents=True, exist_ok=True)
+    with (repository.folder / ".tinderbox.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def clear(repository: Repository) -> None:

@@ -13,6 +13,7 @@ from modules.spec.base import (
     AbsolutePath,
     EnvironmentValue,
     IpAddress,
+    Ipv4Network,
     Name,
     Port,
     Strict,
@@ -72,11 +73,27 @@ class BuildLimits(Strict):
     stop_engines: bool = False
 
 
+class Spread(Strict):
+    """How hosts pass weights to each other.
+
+    `network`: an IPv4 network whose addresses are used between hosts that both have one (the fabric's). `seed`: this
+    host fetches from outside where none has the model; without one, the host that has most of it. `limit_mbit`: in
+    Mbit/s, each way, on this host.
+    """
+
+    enabled: bool = True
+    seed: bool = False
+    network: Ipv4Network | None = None
+    port: Port = 6889
+    limit_mbit: float | None = Field(default=None, gt=0)
+
+
 class Weights(Strict):
-    """Where weights are kept: an ordinary Hugging Face home."""
+    """Where weights are kept: an ordinary Hugging Face home. `workers`: files that are fetched at once."""
 
     home: AbsolutePath = "/var/lib/tinderbox/huggingface"
     workers: int = Field(default=8, ge=1, le=64)
+    spread: Spread = Spread()
 
 
 class Service(Strict):
