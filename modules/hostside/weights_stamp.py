@@ -82,8 +82,9 @@ class Repository:
         return commit if is_commit(commit) else None
 
     def stamp(self, commit: str) -> Path:
-        """The stamp of a commit."""
-        return STAMPS / f"{self.name.replace('/', '--')}@{commit}.json"
+        """The stamp of a commit in this home."""
+        home = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
+        return STAMPS / f"{self.name.replace('/', '--')}@{commit}.{home}.json"
 
 
 def manifest_digest(files: Iterable[WantedFile]) -> str:

@@ -134,6 +134,20 @@ class Lab:
         finally:
             self._write_faults(())
 
+    @contextmanager
+    def shaped(self, host: str, mbit: float) -> Iterator[None]:
+        """While this lasts, the host (or `mirror`) has a link of so many Mbit/s each way."""
+        self.command("shape", host, "--mbit", f"{mbit:g}")
+        try:
+            yield
+        finally:
+            self.command("shape", host)
+
+    def address(self, host: str) -> str:
+        """The host's own, on the lab's network."""
+        names: dict[str, str] = json.loads((self.layout.mirror_state / "names.json").read_text())
+        return names[host]
+
     def requests(self, since: int = 0, host: str | None = None) -> list[dict[str, Any]]:
         """What the mirror was asked, in order; `since`: leave out so many at the start; `host`: only its requests."""
         path = self.layout.mirror_state / "requests.jsonl"
@@ -141,7 +155,7 @@ class Lab:
         asked = [json.loads(line) for line in lines[since:]]
         if host is None:
             return asked
-        address = json.loads((self.layout.mirror_state / "names.json").read_text())[host]
+        address = self.address(host)
         return [each for each in asked if each["client"] == address]
 
     def dump(self, folder: Path) -> None:
