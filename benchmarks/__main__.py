@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +15,15 @@ from rich.table import Table
 
 from benchmarks.converge_noop import converge_noop
 from benchmarks.result import Result
+from benchmarks.weights_fanout import weights_fanout
+from benchmarks.weights_verify import weights_verify
 
 RESULTS = Path(__file__).with_name("results.json")
 BENCHMARKS: dict[str, Callable[[], Result]] = {
     "converge_noop_1": converge_noop,
+    "weights_fanout_8": partial(weights_fanout, 8),
+    "weights_fanout_16": partial(weights_fanout, 16),
+    "weights_verify": weights_verify,
 }
 
 

@@ -59,6 +59,7 @@ _SETTINGS: dict[str, Any] = {
 _KINDS = lt.alert.category_t
 _ALERTS = _KINDS.status_notification | _KINDS.storage_notification | _KINDS.error_notification
 _BLOCKED, _ALLOWED = 1, 0
+_UNLIMITED = -1
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,16 @@ class Swarm:
         self.files = ordered(request.files)
         self._numbers: dict[str, int] = {}
         listen = ",".join(f"{address}:{request.port}" for address in request.listen)
-        limits = {"download_rate_limit": request.limit_bytes, "upload_rate_limit": request.limit_bytes}
         # With one address, peers shall see us come from it; with several, the route to each decides.
         source = request.listen[0] if len(request.listen) == 1 else ""
         places = {"listen_interfaces": listen, "outgoing_interfaces": source}
-        settings: Any = {**_SETTINGS, **limits, **places, "alert_mask": _ALERTS}
+        settings: Any = {**_SETTINGS, **places, "alert_mask": _ALERTS}
         self._session: Any = lt.session(settings)
         self._session.set_ip_filter(_only([*(address for address, _ in request.peers), *request.allowed]))
         self._handle = self._add(names, have, unfinished)
+        # The session's limits do not hold for peers on the local network; the torrent's do.
+        self._handle.set_upload_limit(request.limit_bytes or _UNLIMITED)
+        self._handle.set_download_limit(request.limit_bytes or _UNLIMITED)
         self._await_port()
 
     def _add(self, names: dict[str, str], have: Sequence[bool], unfinished: dict[int, list[bool]]) -> Any:

@@ -4,7 +4,8 @@
     verify_weights.py --repository OWNER/NAME --revision REV --home DIR --hash    by hash of every file, on all cores
 
 Prints one JSON object: `commit` (what the revision stands for here, or null), `stamped` (whether it was ever verified),
-`filters`, `manifest`, `files`, `bytes` and `problems` (one line each); `held`: bytes that are there of the model, in
+`filters`, `manifest`, `files`, `bytes` and `problems` (one line each); `hashed_s`: seconds that
+hashing took; `held`: bytes that are there of the model, in
 whole files and in parts; this host's `addresses`, and `address`, the one that leads outside. What hashing finds wrong
 is remembered, since a change that keeps size and time shows in no quick look: the next run then fetches it anew. Exit
 status: 0; with --hash, 1 where the model is not whole.
@@ -17,6 +18,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,7 @@ def look(repository: Repository, revision: str, *, hashes: bool) -> dict[str, An
             "problems": [f"{repository.name}@{revision} was never verified here"],
         }
     files = stamped_files(stamp)
+    started = time.monotonic()
     if hashes:
         problems = sorted(broken(Path(stamp["snapshot"]), files, lambda _: None).values())
         # Whoever may only look still gets the answer.
@@ -54,6 +57,7 @@ def look(repository: Repository, revision: str, *, hashes: bool) -> dict[str, An
         "files": len(files),
         "bytes": sum(file.size for file in files),
         "problems": problems,
+        "hashed_s": round(time.monotonic() - started, 3) if hashes else None,
     }
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -297,3 +298,15 @@ def test_a_request_is_read_as_it_was_written(tmp_path: Path, offered: Request) -
 
 def test_pieces_of_a_file_that_is_not_there_have_no_hash(tmp_path: Path) -> None:
     assert set(hashes([tmp_path / "none"] * 2, pieces(ordered(FILES), 262144))) == {None}
+
+
+@pytest.mark.usefixtures("giver")
+def test_a_limit_holds_on_the_local_network(places: list[Place], offered: Request) -> None:
+    limit = 400_000
+    request = replace(places[1].request(offered, places[0]), limit_bytes=limit)
+    started = time.monotonic()
+
+    take_weights.run(request, Progress())
+
+    # A bound that a busy machine can not break: it takes longer there, not shorter.
+    assert time.monotonic() - started > sum(map(len, CONTENT.values())) / limit * 0.5
