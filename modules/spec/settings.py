@@ -89,11 +89,15 @@ class Spread(Strict):
 
 
 class Weights(Strict):
-    """Where weights are kept: an ordinary Hugging Face home. `workers`: files that are fetched at once."""
+    """Where weights are kept: an ordinary Hugging Face home. `workers`: files that are fetched at once.
+
+    `remove_unneeded`: revisions that Tinderbox has verified there, and that no release needs any more, go.
+    """
 
     home: AbsolutePath = "/var/lib/tinderbox/huggingface"
     workers: int = Field(default=8, ge=1, le=64)
     spread: Spread = Spread()
+    remove_unneeded: bool = False
 
 
 class Service(Strict):

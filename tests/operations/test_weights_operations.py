@@ -18,6 +18,7 @@ from modules.operations.follow import follow
 from modules.operations.hostside import programs
 from modules.operations.tools import lock_identity, tools_installed
 from modules.operations.weights import Wanted, Wish, fetch_job, record_commit, weights_fetched, weights_seen
+from modules.operations.weights_hashed import weights_hashed
 from modules.spec.lock import Lock
 from modules.spec.model import Model
 from modules.spec.settings import Weights
@@ -189,3 +190,21 @@ def test_tools_of_this_lock_are_no_change_and_others_are_replaced() -> None:
     start, following = commands_of(StubHost({ToolsInUse: "none"}), tools_installed)
     assert f"start tools {wanted}" in start.get_raw_value()
     assert following.function is follow
+
+
+def test_hashing_again_is_a_job_whatever_the_stamp_says() -> None:
+    host = StubHost({WeightsOnHost: WHOLE})
+
+    start, following = commands_of(host, weights_hashed, wanted=Wanted(PINNED, WEIGHTS, 2.0))
+
+    assert "verify_weights.py --repository owner/big --revision " + COMMIT in start.get_raw_value()
+    assert start.get_raw_value().endswith(" --hash")
+    assert following.function is follow
+
+
+def test_what_was_never_verified_is_refused_with_what_to_do() -> None:
+    (refusal,) = commands_of(
+        StubHost({WeightsOnHost: WeightsState()}), weights_hashed, wanted=Wanted(PINNED, WEIGHTS, 2)
+    )
+
+    assert "run deploys/weights.py first" in refusal.get_raw_value()

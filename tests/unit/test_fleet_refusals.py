@@ -93,7 +93,7 @@ REFUSALS = (
         defaults: {weights: {zzz: 1}}
         hosts: {spark-1: {}}
         """,
-        (2, "defaults.weights.zzz", "unknown key; known keys: home, spread, workers"),
+        (2, "defaults.weights.zzz", "unknown key; known keys: home, remove_unneeded, spread, workers"),
     ),
     refusal(
         "duplicate host by name",
