@@ -4,8 +4,8 @@
     unneeded_weights.py remove --home DIR --keep OWNER/NAME@COMMIT...   remove them, one line each
 
 Only revisions that Tinderbox has verified here are looked at. Needed are those of `--keep`, and those of every
-service's current and last good release. A blob that any other revision of the repository uses stays, as does one of the client's
-store that repositories share.
+service's current and last good release. A blob that another revision of the repository uses stays, as does one of the
+client's store that repositories share.
 """
 
 from __future__ import annotations
