@@ -202,7 +202,7 @@ def make_right(request: Request, commit: str, files: list[WantedFile], progress:
             print(note)
     if lacking(repository, files):
         raise GiveUpError("the hub gave a file that is not the one it publishes, twice: " + "; ".join(wrong))
-    return [f"{note}; it was fetched anew" for note in notes]
+    return [note if "no such file" in note else f"{note}; it was fetched anew" for note in notes]
 
 
 def run(request: Request, progress: Progress) -> None:

@@ -72,7 +72,7 @@ def run(request: Request, progress: Progress) -> None:
         require_space(repository, request.files, request.reserve_bytes)
         present = Tally(progress, "verifying", sum({file.digest: file.size for file in request.files}.values()))
         notes = check_present(repository, request.commit, request.files, present.add)
-        notes = [f"{note}; it was taken anew" for note in notes]
+        notes = [note if "no such file" in note else f"{note}; it was taken anew" for note in notes]
         for note in notes:
             print(note)
         missing = lacking(repository, request.files)
@@ -89,7 +89,8 @@ def run(request: Request, progress: Progress) -> None:
     own = os.environ.get("TINDERBOX_JOB_DIR")
     if own:
         write_json(Path(own) / "result.json", {"commit": request.commit, "notes": notes})
-    print(f"{repository.name}: {len(missing)} of {len(request.files)} files from peers", flush=True)
+    taken = swarm.status().total_payload_download if swarm is not None else 0
+    print(f"from peers: {len(missing)} of {len(request.files)} files, {taken} bytes", flush=True)
     if swarm is not None:
         linger(swarm, progress)
         swarm.close()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         in_parallel,
         read_stamp,
         stamped_files,
+        strays,
         suspects,
         write_stamp,
     )
@@ -36,6 +37,7 @@ else:
         in_parallel,
         read_stamp,
         stamped_files,
+        strays,
         suspects,
         write_stamp,
     )
@@ -93,6 +95,9 @@ def check_present(repository: Repository, commit: str, files: list[WantedFile], 
     snapshot = repository.snapshot(commit)
     for file in files:
         _adopt(repository, snapshot / file.path, file)
+    notes = [
+        f"{path}: the hub publishes no such file; {_away(repository, path)}" for path in strays(repository, commit)
+    ]
     stamp = read_stamp(repository, commit)
     doubted = set(files) if stamp is None else suspects(stamp) | (set(files) - set(stamped_files(stamp)))
     present = {file.digest: file for file in files if repository.blob(file).exists()}
@@ -104,7 +109,20 @@ def check_present(repository: Repository, commit: str, files: list[WantedFile], 
         return difference(repository.blob(file), file, on_bytes=on_bytes, shown=snapshot / file.path)
 
     wrong = in_parallel(judge, (file for file in present.values() if file in doubted))
-    return [f"{what}; {set_aside(repository, repository.blob(file), file)}" for file, what in wrong.items()]
+    return notes + [f"{what}; {set_aside(repository, repository.blob(file), file)}" for file, what in wrong.items()]
+
+
+def _away(repository: Repository, stray: Path) -> str:
+    """Put a file that is not of the model where no engine finds it."""
+    kept = _aside(repository) / stray.name
+    stray.replace(kept)
+    return f"it is kept as {kept}"
+
+
+def _aside(repository: Repository) -> Path:
+    aside = repository.home / "tinderbox-set-aside" / repository.folder.name
+    aside.mkdir(parents=True, exist_ok=True)
+    return aside
 
 
 def _adopt(repository: Repository, entry: Path, file: WantedFile) -> None:
@@ -149,9 +167,7 @@ def _settle(part: Path, blob: Path, rename: Callable[[Path, Path], object]) -> N
 
 def set_aside(repository: Repository, path: Path, file: WantedFile) -> str:
     """Take a wrong file away from where the client would trust it, and keep it; says what became of it."""
-    aside = repository.home / "tinderbox-set-aside" / repository.folder.name
-    aside.mkdir(parents=True, exist_ok=True)
-    kept = aside / f"{Path(file.path).name}.{file.digest[:12]}"
+    kept = _aside(repository) / f"{Path(file.path).name}.{file.digest[:12]}"
     there = Path(os.path.realpath(path))
     if not there.exists():
         return "nothing of it is there"

@@ -145,7 +145,18 @@ def touched(stamp: dict[str, Any]) -> list[str]:
             problems.append(f"{path}: {found['size']} bytes, was {file['seen']['size']}")
         elif found != file["seen"]:
             problems.append(f"{path}: changed since it was verified")
-    return problems
+    repository = Repository(snapshot.parents[3], stamp["repository"])
+    return problems + [f"{path}: the hub publishes no such file" for path in strays(repository, stamp["commit"])]
+
+
+def strays(repository: Repository, commit: str) -> list[Path]:
+    """What lies in the snapshot and is in no listing of the commit: an engine might load it with the rest."""
+    listed = (read_json(repository.tree(commit)) or {}).get("files")
+    snapshot = repository.snapshot(commit)
+    if not isinstance(listed, dict):
+        return []
+    entries = (path for path in snapshot.rglob("*") if path.is_symlink() or path.is_file())
+    return sorted(path for path in entries if path.relative_to(snapshot).as_posix() not in listed)
 
 
 def suspects(stamp: dict[str, Any]) -> set[WantedFile]:

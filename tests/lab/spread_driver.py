@@ -62,11 +62,13 @@ class Spread:
         return self.lab.converge(DEPLOY, fleet=self.fleet(*hosts, **spread))
 
     @contextmanager
-    def running(self, *hosts: str, **spread: Any) -> Iterator[subprocess.Popen[str]]:
+    def running(
+        self, *hosts: str, change: Callable[[dict[str, Any]], None] = lambda _: None, **spread: Any
+    ) -> Iterator[subprocess.Popen[str]]:
         """The run, in the background; killed at the end if it still runs."""
         argv = [*HEEDING_CTRL_C, sys.executable, "-m", "modules.converge", DEPLOY]
 
-        environment = {**os.environ, **self.lab.environment(self.fleet(*hosts, **spread))}
+        environment = {**os.environ, **self.lab.environment(self.fleet(*hosts, change=change, **spread))}
         with subprocess.Popen(
             argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -99,10 +101,10 @@ class Spread:
         left = self.lab.ssh(host, f"sudo find {self.home} -name '*.incomplete' -o -name '.*swarm*'").stdout
         assert left == ""
 
-    def given(self, host: str) -> int:
-        """How many bytes the host's last sharing gave."""
-        (line,) = self.lab.ssh(host, f"sudo grep -h 'given to peers' {self.job(host, 'share')}/log").stdout.splitlines()
-        return int(line.split(": ")[1].split()[0])
+    def taken(self, host: str) -> int:
+        """How many bytes of files the host's last taking took from peers."""
+        (line,) = self.lab.ssh(host, f"sudo grep -h '^from peers' {self.job(host, 'take')}/log").stdout.splitlines()
+        return int(line.split()[-2])
 
     def job(self, host: str, name: str) -> str:
         """The directory of the newest job of that name."""

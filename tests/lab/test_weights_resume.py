@@ -48,7 +48,7 @@ def of_the_hub(spread: Spread) -> None:
 @pytest.mark.parametrize("killing", [of_the_job, of_the_host, of_the_hub])
 def test_what_came_from_the_hub_is_not_fetched_again(alone: Spread, killing: Callable[[Spread], None]) -> None:
     with alone.lab.shaped(OTHER, MBIT), alone.running() as child:
-        held = alone.await_held(OTHER, TOTAL // 4)
+        held = alone.await_held(OTHER, TOTAL * 6 // 10)
         after = len(alone.lab.requests())
         killing(alone)
         said, _ = child.communicate(timeout=200)
@@ -70,7 +70,7 @@ def test_a_killed_client_leaves_all_at_work_and_the_next_run_picks_it_up(alone: 
     before = len(alone.lab.requests())
     with alone.lab.shaped(OTHER, MBIT):
         with alone.running() as child:
-            alone.await_held(OTHER, TOTAL // 4)
+            alone.await_held(OTHER, TOTAL * 6 // 10)
             child.send_signal(signal.SIGKILL)
             child.wait(10)
         run = alone.run()
@@ -91,48 +91,47 @@ def of_the_takers_host(spread: Spread) -> None:
 def test_what_came_from_a_peer_is_not_taken_again(pair: Spread, killing: Callable[[Spread], None]) -> None:
     assert pair.run(ONE).rc == 0
     with pair.running(limit_mbit=MBIT) as child:
-        pair.await_held(OTHER, TOTAL // 4)
+        held = pair.await_held(OTHER, TOTAL * 6 // 10)
         killing(pair)
         said, _ = child.communicate(timeout=200)
-    given = pair.given(ONE)
     if killing is of_the_taker:
         assert child.returncode == 1, said
         assert "killed by SIGKILL" in said
         pair.nobody_listens()
         run = pair.run()
         assert run.rc == 0, run.text
-        given += pair.given(ONE)
     else:
         assert child.returncode == 0, said
         assert "the job was lost with its host; starting it again" in said
     pair.whole(OTHER)
-    assert TOTAL <= given <= TOTAL + CHUNK
+    # The last process counted what it took: all that lay there when its predecessor was killed was not among it.
+    assert 0 < pair.taken(OTHER) <= TOTAL - held + CHUNK
 
 
 def test_a_seed_that_dies_is_told_and_what_it_gave_is_kept(pair: Spread) -> None:
     assert pair.run(ONE).rc == 0
     with pair.running(limit_mbit=MBIT) as child:
-        held = pair.await_held(OTHER, TOTAL // 4)
+        held = pair.await_held(OTHER, TOTAL * 6 // 10)
         pair.kill(ONE, "share_weights.py")
-        said, _ = child.communicate(timeout=200)
+        said, _ = child.communicate(timeout=300)
     assert child.returncode == 1, said
     assert "spark-2: tinderbox-lab/gpt-oss-tiny: no peer gave anything for 60 s" in said
     assert "Connected: none" in said
     run = pair.run()
     assert run.rc == 0, run.text
     pair.whole(OTHER)
-    assert pair.given(ONE) <= TOTAL - held + CHUNK
+    assert 0 < pair.taken(OTHER) <= TOTAL - held + CHUNK
     pair.nobody_listens()
 
 
 def test_a_controller_that_dies_leaves_the_swarm_at_work_and_the_next_run_ends_it(pair: Spread) -> None:
     assert pair.run(ONE).rc == 0
     with pair.running(limit_mbit=MBIT) as child:
-        pair.await_held(OTHER, TOTAL // 4)
+        pair.await_held(OTHER, TOTAL * 6 // 10)
         child.send_signal(signal.SIGKILL)
         child.wait(10)
     run = pair.run(limit_mbit=MBIT)
     assert run.rc == 0, run.text
     pair.whole(OTHER)
-    assert TOTAL <= pair.given(ONE) <= TOTAL * 1.05
+    assert TOTAL <= pair.taken(OTHER) < TOTAL * 1.02
     pair.nobody_listens()

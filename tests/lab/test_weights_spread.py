@@ -13,7 +13,7 @@ import pytest
 
 from modules.hostside.swarm_pieces import information, ordered
 from modules.hostside.weights_stamp import WantedFile
-from modules.lab.model.repository import COMMIT
+from modules.lab.model.repository import COMMIT, REPOSITORY
 from tests.lab.lab_driver import Lab
 from tests.lab.spread_driver import PORT, SHARD, SIZES, TOTAL, Spread, spread_of
 
@@ -40,10 +40,26 @@ def test_one_host_fetches_from_outside_and_the_other_takes_it_from_there(spread:
     for host in (ONE, OTHER):
         spread.whole(host)
     spread.nobody_listens()
-    assert spread.given(ONE) >= TOTAL
+    assert TOTAL <= spread.taken(OTHER) < TOTAL * 1.02
     again = spread.run()
     assert again.rc == 0, again.text
     assert "no change on any host" in again.stderr
+    the_client_takes_it_for_its_own(spread)
+
+
+def the_client_takes_it_for_its_own(spread: Spread) -> None:
+    """What came from a peer is what huggingface_hub itself would have fetched: found offline, and verified online."""
+    tools, cache = "/var/lib/tinderbox/tools/current/bin", f"{spread.home}/hub"
+    asked = (
+        "from huggingface_hub import snapshot_download; print(snapshot_download("
+        f'"{REPOSITORY}", revision="{COMMIT}", cache_dir="{cache}", ignore_patterns=["original/*", "metal/*"]))'
+    )
+    offline = spread.lab.ssh(OTHER, f"sudo env HF_HUB_OFFLINE=1 {tools}/python -c '{asked}'")
+    assert offline.stdout.strip() == spread.snapshot
+    verify = f"{tools}/hf cache verify {REPOSITORY} --revision {COMMIT} --cache-dir {cache}"
+    online = spread.lab.ssh(OTHER, f"sudo sh -c 'set -a; . /etc/tinderbox/network.env; {verify}'", check=False)
+    assert online.rc == 0, online.text
+    assert "mismatch" not in online.text.lower()
 
 
 @pytest.mark.long
@@ -53,8 +69,7 @@ def test_a_host_that_joins_late_and_one_that_has_half_take_what_they_lack_from_t
     run = spread.run()
     assert run.rc == 0, run.text
     spread.whole(OTHER)
-    late = spread.given(ONE)
-    assert late >= TOTAL
+    assert TOTAL <= spread.taken(OTHER) < TOTAL * 1.02
 
     lab, shard = spread.lab, f"{spread.snapshot}/{SHARD}"
     lab.ssh(OTHER, f"sudo sh -c 'printf X | dd of=$(readlink -f {shard}) bs=1 seek=1000000 conv=notrunc status=none'")
@@ -64,7 +79,7 @@ def test_a_host_that_joins_late_and_one_that_has_half_take_what_they_lack_from_t
     assert f"{shard}: sha256" in run.stderr
     assert "it was taken anew" in run.stderr
     spread.whole(OTHER)
-    assert SIZES[SHARD] <= spread.given(ONE) < SIZES[SHARD] * 1.02
+    assert SIZES[SHARD] <= spread.taken(OTHER) < SIZES[SHARD] * 1.02
     # The hub was not asked for any of it.
     assert spread.fetched(before) == []
 
