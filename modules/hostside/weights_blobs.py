@@ -96,7 +96,8 @@ def check_present(repository: Repository, commit: str, files: list[WantedFile], 
     for file in files:
         _adopt(repository, snapshot / file.path, file)
     notes = [
-        f"{path}: the hub publishes no such file; {_away(repository, path)}" for path in strays(repository, commit)
+        f"{path}: the hub publishes no such file; {_away(repository, path)}"
+        for path in strays(repository, commit, files)
     ]
     stamp = read_stamp(repository, commit)
     doubted = set(files) if stamp is None else suspects(stamp) | (set(files) - set(stamped_files(stamp)))

@@ -146,17 +146,19 @@ def touched(stamp: dict[str, Any]) -> list[str]:
         elif found != file["seen"]:
             problems.append(f"{path}: changed since it was verified")
     repository = Repository(snapshot.parents[3], stamp["repository"])
-    return problems + [f"{path}: the hub publishes no such file" for path in strays(repository, stamp["commit"])]
+    found = strays(repository, stamp["commit"], stamped_files(stamp))
+    return problems + [f"{path}: the hub publishes no such file" for path in found]
 
 
-def strays(repository: Repository, commit: str) -> list[Path]:
-    """What lies in the snapshot and is in no listing of the commit: an engine might load it with the rest."""
+def strays(repository: Repository, commit: str, files: Iterable[WantedFile]) -> list[Path]:
+    """What lies in the snapshot beside `files` and is not in the commit: an engine might load it with the rest."""
     listed = (read_json(repository.tree(commit)) or {}).get("files")
     snapshot = repository.snapshot(commit)
     if not isinstance(listed, dict):
         return []
+    known = {*listed, *(file.path for file in files)}
     entries = (path for path in snapshot.rglob("*") if path.is_symlink() or path.is_file())
-    return sorted(path for path in entries if path.relative_to(snapshot).as_posix() not in listed)
+    return sorted(path for path in entries if path.relative_to(snapshot).as_posix() not in known)
 
 
 def suspects(stamp: dict[str, Any]) -> set[WantedFile]:

@@ -102,9 +102,9 @@ class Spread:
         assert left == ""
 
     def taken(self, host: str) -> int:
-        """How many bytes of files the host's last taking took from peers."""
-        (line,) = self.lab.ssh(host, f"sudo grep -h '^from peers' {self.job(host, 'take')}/log").stdout.splitlines()
-        return int(line.split()[-2])
+        """How many bytes of files the host took from peers, in all takings that came to their end."""
+        lines = self.lab.ssh(host, f"sudo sh -c \"grep -h '^from peers' {self.job(host, 'take')}/log*\"").stdout
+        return sum(int(line.split()[-2]) for line in lines.splitlines())
 
     def job(self, host: str, name: str) -> str:
         """The directory of the newest job of that name."""
@@ -136,4 +136,6 @@ def spread_of(lab: Lab, name: str, *hosts: str) -> Iterator[Spread]:
         yield spread
     finally:
         for host in hosts:
-            lab.ssh(host, f"sudo systemctl stop 'tinderbox-job-*'; sudo rm -rf {HOMES}", check=False)
+            jobs = "/var/lib/tinderbox/jobs/take-* /var/lib/tinderbox/jobs/share-* /var/lib/tinderbox/jobs/offer-*"
+            stopping = "sudo systemctl stop 'tinderbox-job-take-*' 'tinderbox-job-share-*' 'tinderbox-job-weights-*'"
+            lab.ssh(host, f"{stopping}; sudo sh -c 'rm -rf {HOMES} {jobs}'", check=False)

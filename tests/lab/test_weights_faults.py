@@ -72,12 +72,14 @@ def test_a_disk_that_is_too_small_is_refused_before_the_first_byte(spread: Sprea
 def test_a_disk_that_is_read_only_is_told(spread: Spread) -> None:
     with small_disk(spread, "size=300m"):
         spread.lab.ssh(HOST, f"sudo mount -o remount,ro {spread.home}")
-        run = spread.run()
+        fleet = spread.fleet(change=no_reserve)
+        run = spread.lab.converge(DEPLOY, fleet=fleet)
         assert run.rc == 1, run.text
         assert "spark-2: tinderbox-lab/gpt-oss-tiny@" in run.stderr
         assert "the disk is mounted read-only here" in run.stderr
         spread.lab.ssh(HOST, f"sudo mount -o remount,rw {spread.home}")
-        assert spread.run().rc == 0
+        run = spread.lab.converge(DEPLOY, fleet=fleet)
+        assert run.rc == 0, run.text
         spread.whole(HOST)
 
 

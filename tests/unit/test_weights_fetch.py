@@ -385,7 +385,7 @@ def test_a_connection_that_stalls_is_renewed_and_goes_on_where_it_stood(
 
 
 def test_a_flip_on_the_way_is_fetched_anew_and_told(hub: Hub) -> None:
-    hub.faults({"path": "model-2", "method": "GET", "flip": 9000, "times": 1})
+    hub.faults({"path": "model-2", "method": "GET", "flip_at": 9000, "times": 1})
 
     assert hub.fetch() == 0
 
