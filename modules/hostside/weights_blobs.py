@@ -95,10 +95,8 @@ def check_present(repository: Repository, commit: str, files: list[WantedFile], 
     snapshot = repository.snapshot(commit)
     for file in files:
         _adopt(repository, snapshot / file.path, file)
-    notes = [
-        f"{path}: the hub publishes no such file; {_away(repository, path)}"
-        for path in strays(repository, commit, files)
-    ]
+    found = strays(repository, commit, files)
+    notes = [f"{path}: the hub publishes no such file; {_away(repository, path)}" for path in found]
     stamp = read_stamp(repository, commit)
     doubted = set(files) if stamp is None else suspects(stamp) | (set(files) - set(stamped_files(stamp)))
     present = {file.digest: file for file in files if repository.blob(file).exists()}

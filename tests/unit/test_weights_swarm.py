@@ -194,25 +194,29 @@ def test_what_is_there_is_not_taken_again(places: list[Place], offered: Request,
 
     assert place.content() == CONTENT
     # The beginning that the hub gave holds two whole pieces.
-    assert taken == len(CONTENT["model-2.safetensors"]) - 2 * 262144
+    assert is_about(taken, len(CONTENT["model-2.safetensors"]) - 2 * 262144)
     assert giver.thread.is_alive()
 
 
 def payload(request: Request) -> int:
     """Take all; how many bytes came from peers."""
-    found: list[Swarm] = []
-    original = take_weights.take
+    taken: list[int] = []
+    closing = Swarm.close
 
-    def remembered(*arguments: object) -> Swarm:
-        found.append(original(*arguments))  # type: ignore[arg-type]
-        return found[-1]
+    def close(swarm: Swarm) -> None:
+        taken.append(int(swarm.status().total_payload_download))
+        closing(swarm)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(take_weights, "take", remembered)
         patch.setattr(take_weights, "linger", lambda *_: None)
-        patch.setattr(Swarm, "close", lambda _: None)
+        patch.setattr(Swarm, "close", close)
         take_weights.run(request, Progress())
-    return int(found[0].status().total_payload_download)
+    return taken[0]
+
+
+def is_about(taken: int, wanted: int) -> bool:
+    """Blocks of 16 KiB come whole, zeros behind a file's end and all."""
+    return wanted <= taken < wanted + 2 * 16384
 
 
 @pytest.mark.usefixtures("giver")
@@ -225,7 +229,7 @@ def test_a_wrong_file_is_set_aside_and_taken_alone(places: list[Place], offered:
 
     taken = payload(request)
 
-    assert taken == len(CONTENT["model-2.safetensors"])
+    assert is_about(taken, len(CONTENT["model-2.safetensors"]))
     assert place.content() == CONTENT
     (note,) = json.loads((place.root / "result.json").read_text())["notes"]
     assert str(wrong) in note
@@ -239,7 +243,7 @@ def test_what_a_killed_process_had_is_believed_by_its_hash_only(places: list[Pla
 
     taken = payload(place.request(offered, places[0]))
 
-    assert taken == 262144 + len(CONTENT["model-2.safetensors"])
+    assert is_about(taken, 262144 + len(CONTENT["model-2.safetensors"]))
     assert place.content() == CONTENT
 
 
