@@ -146,8 +146,8 @@ def touched(stamp: dict[str, Any]) -> list[str]:
         elif found != file["seen"]:
             problems.append(f"{path}: changed since it was verified")
     repository = Repository(snapshot.parents[3], stamp["repository"])
-    found = strays(repository, stamp["commit"], stamped_files(stamp))
-    return problems + [f"{path}: the hub publishes no such file" for path in found]
+    others = strays(repository, stamp["commit"], stamped_files(stamp))
+    return problems + [f"{path}: the hub publishes no such file" for path in others]
 
 
 def strays(repository: Repository, commit: str, files: Iterable[WantedFile]) -> list[Path]:
