@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.converge_noop import converge_noop
+from benchmarks.image_fanout import image_fanout
 from benchmarks.result import Result
 from benchmarks.weights_fanout import weights_fanout
 from benchmarks.weights_verify import weights_verify
@@ -24,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[], Result]] = {
     "weights_fanout_8": partial(weights_fanout, 8),
     "weights_fanout_16": partial(weights_fanout, 16),
     "weights_verify": weights_verify,
+    "image_fanout_4": image_fanout,
 }
 
 

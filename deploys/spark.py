@@ -7,7 +7,7 @@ from roles.cuda import cuda
 from roles.encodings import encodings
 from roles.engine import engine
 from roles.gate import gate
-from roles.image import image
+from roles.image import image, prune
 from roles.preflight import preflight
 from roles.runtime import runtime
 from roles.site import site
@@ -26,3 +26,4 @@ weights(plan=plan)
 engine(plan=plan)
 gate(plan=plan)
 unneeded_weights(plan=plan)
+prune(plan=plan)

@@ -13,7 +13,7 @@ from modules.spec.signature import LogSource, Signature
 # What docker says of each layer and of each step, whether anything is wrong or not.
 _NOISE = re.compile(
     r"^(?:[0-9a-f]{12}: |[\w.-]+: Pulling from |-+$| > \[)"
-    r"|^#\d+ (?:sha256:|extracting |resolve |transferring |\.\.\.|DONE|CACHED|CANCELED)"
+    r"|^#\d+ (?:\[internal\] |sha256:|extracting |resolve |transferring |\.\.\.|DONE|CACHED|CANCELED)"
 )
 
 

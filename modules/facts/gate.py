@@ -24,7 +24,7 @@ Parts = dict[str, list[dict[str, Any]]]
 class GateResult:
     """A measurement. `parts`: what came out; `faults`: what no speed makes good; `samples`: meanwhile.
 
-    `seconds`: what measuring took. `judgement`: as last noted. `report`: all runs of llama-benchy as one of its own.
+    `seconds`: what measuring took. `judgement`: as last noted.
     """
 
     workload_id: str
@@ -38,7 +38,6 @@ class GateResult:
     faults: tuple[dict[str, str], ...]
     seconds: float
     judgement: dict[str, Any] | None
-    report: str = "null"
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> GateResult:
@@ -57,7 +56,6 @@ class GateResult:
             faults=tuple(stored.get("faults") or ()),
             seconds=float(stored.get("seconds") or 0.0),
             judgement=stored.get("judgement"),
-            report=json.dumps(stored.get("report")),
         )
 
 

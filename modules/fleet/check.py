@@ -30,9 +30,23 @@ def _rules(settings: HostSettings, address: str, catalog: Catalog) -> Iterator[F
             f"only a host on loopback can be simulated, not {address}",
             "take it out of this host's layers",
         )
+    yield from _peer_rules(settings)
     for name, service in settings.services.items():
         for key, what, todo in _service_rules(service, catalog):
             yield ("services", name, *key), what, todo
+
+
+def _peer_rules(settings: HostSettings) -> Iterator[Finding]:
+    peer_address = settings.network.peer_address
+    if peer_address is not None:
+        address = ipaddress.ip_address(peer_address)
+        if address.is_loopback or address.is_unspecified:
+            what = f"{peer_address} is no address at which other hosts reach this one"
+            yield ("network", "peer_address"), what, "write the host's own address on the network between the hosts"
+    for name, service in settings.services.items():
+        if service.port == settings.image.port:
+            what = f"service {name} and the passing on of images both want port {service.port}"
+            yield ("services", name, "port"), what, "change it, or image.port"
 
 
 def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from modules.catalog import Catalog
 from modules.fleet.names import name_problems
 from modules.fleet.problem import Problem
 from modules.fleet.suggest import advice
-from modules.fleet.tree import Tree, overlay, without_nulls
+from modules.fleet.tree import Tree, find, overlay, without_nulls
 from modules.fleet.validate import layer_problems
 from modules.spec.settings import HostSettings
 
@@ -27,6 +27,7 @@ class Layers:
         for layer in (_mapping(self._tree, "defaults"), *_mappings(self._groups), *self._own_settings()):
             found += layer_problems(HostSettings, without_nulls(layer))
             found += name_problems(layer, catalog, secrets)
+            found += self._unknown_builder(layer)
         return found
 
     def _own_settings(self) -> list[Tree]:
@@ -61,6 +62,13 @@ class Layers:
         listed = self._host(host).child("groups")
         names = [item.scalar for item in (listed.items or ())] if listed is not None else []
         return [(name, self._groups.child(name)) for name in names if isinstance(name, str)]
+
+    def _unknown_builder(self, layer: Tree) -> list[Problem]:
+        place = find(layer, ("image", "builder"))
+        name = place.tree.scalar
+        if place.rest or not isinstance(name, str) or name in self.hosts:
+            return []
+        return [Problem(place.origin, f"no host {name!r} in this fleet", advice(name, self.hosts, "hosts"))]
 
     def _unknown_groups(self) -> list[Problem]:
         known = self._groups.keys or {}

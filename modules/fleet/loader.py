@@ -13,7 +13,7 @@ from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
 from modules.fleet.problem import FleetError, Problem
 from modules.fleet.resolve import Resolver
-from modules.fleet.shape import opened, same_address, shape_problems
+from modules.fleet.shape import opened, same_address, same_peer_address, shape_problems
 from modules.fleet.source import read_tree
 from modules.fleet.validate import validated
 from modules.spec.fleet import FleetFile, ResolvedHost, Ssh
@@ -46,6 +46,7 @@ def _load(path: Path) -> Fleet:
         problems += wrong
         hosts += [host] if host is not None else []
     problems += same_address(hosts, tree)
+    problems += same_peer_address(hosts, tree)
     # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):

@@ -58,6 +58,19 @@ def same_address(hosts: Iterable[ResolvedHost], tree: Tree) -> list[Problem]:
     return problems
 
 
+def same_peer_address(hosts: Iterable[ResolvedHost], tree: Tree) -> list[Problem]:
+    """Tell which hosts would offer images at one and the same address, as when it stands in the defaults."""
+    problems: list[Problem] = []
+    seen: dict[str, str] = {}
+    for host in hosts:
+        address = host.settings.network.peer_address
+        if address is not None and (other := seen.setdefault(address, host.name)) != host.name:
+            origin = find(tree, ("hosts", host.name, "settings", "network", "peer_address")).origin
+            what = f"network.peer_address {address} is {other}'s too"
+            problems.append(Problem(origin, what, "give each host its own, in its settings"))
+    return problems
+
+
 def _reserved(tree: Tree) -> list[Problem]:
     groups = tree.child("groups")
     names = {} if groups is None or groups.keys is None else groups.keys

@@ -8,9 +8,11 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,22 +33,43 @@ PAUSE_S = 0.5
 # An answer in a chat may end early by itself; random prompts are answered by exactly what was asked for.
 LEAST_SHARE = 0.5
 SPARE = 1.3
+_BETWEEN = re.compile(r"[\s,\[]*")
 
 
 def conversations(path: Path, sha256: str, count: int, seed: int) -> list[dict[str, Any]]:
     """So many conversations, chosen and marked by `seed`: no prefix cache has seen a prompt that begins so."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            seen = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise refuse(f"the dataset could not be read: {error}") from None
-    if hashlib.sha256(content).hexdigest() != sha256:
+    if seen != sha256:
         raise refuse(f"{path} is not the dataset that was asked for: its sha256 is another one")
     chance = random.Random(seed)  # noqa: S311, nothing secret
-    whole = [one for one in json.loads(content) if len(one.get("conversations") or ()) > 1]
-    chosen = chance.sample(whole, min(count, len(whole)))
+    chosen: list[dict[str, Any]] = []
+    for number, one in enumerate(one for one in entries(path) if len(one.get("conversations") or ()) > 1):
+        # Each has the same chance, and no more of them are in memory than are wanted.
+        place = number if number < count else chance.randrange(number + 1)
+        if place < count:
+            chosen[place : place + 1] = [one]
     # More than there are: the same questions again, each with another mark.
-    chosen += [chance.choice(whole) for _ in range(count - len(chosen))] if whole else []
+    chosen += [chance.choice(chosen) for _ in range(count - len(chosen))] if chosen else []
     return [{**one, "conversations": _marked(one["conversations"], chance)} for one in chosen]
+
+
+def entries(path: Path, chunk: int = 1 << 20) -> Iterator[dict[str, Any]]:
+    """Each object of a list in a file. The published one has 670 MB, and the host's memory is the engine's."""
+    decoder, text, at = json.JSONDecoder(), "", 0
+    with path.open(encoding="utf-8") as file:
+        while new := file.read(chunk):
+            text, at = text[at:] + new, 0
+            while True:
+                at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+                try:
+                    found, at = decoder.raw_decode(text, at)
+                except ValueError:  # its rest is not read yet
+                    break
+                yield found
 
 
 def _marked(turns: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:

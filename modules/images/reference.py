@@ -8,15 +8,30 @@ from modules.spec.lock import Lock
 
 
 def image_reference(recipe: Recipe, lock: Lock) -> str:
-    """The name by which a recipe's image is run.
+    """The name by which a recipe's image is run, on the host that made it and on those that got it from there.
 
-    A built one's tag is made from its content, to which the base's digest belongs where the lock knows it. A pulled one
-    is meant by digest: the recipe's, else the lock's; while neither has one, by its tag.
+    A built one's tag is made from its content, to which the base's digest belongs where the lock knows it. A pulled
+    one's is made from its digest: the recipe's, else the lock's; while neither has one, it is the tag itself.
     """
     if recipe.reference is None:
         return build_of(pinned(recipe, lock)).tag
-    digest = recipe.digest or lock.digest(recipe.reference)
-    return recipe.reference if digest is None else pull_reference(recipe.reference, digest)
+    digest = pinned_digest(recipe, lock)
+    return recipe.reference if digest is None else f"{own_repository(recipe.reference)}:{digest.partition(':')[2][:12]}"
+
+
+def pinned_digest(recipe: Recipe, lock: Lock) -> str | None:
+    """The digest by which a recipe's image is pulled; None for one that is built, or whose tag was not resolved yet."""
+    return None if recipe.reference is None else recipe.digest or lock.digest(recipe.reference)
+
+
+def image_key(recipe: Recipe) -> str:
+    """Equal for recipes of one and the same image, and the same before and after tags were resolved."""
+    return build_of(recipe).tag if recipe.reference is None else f"{recipe.reference}@{recipe.digest or ''}"
+
+
+def own_repository(reference: str) -> str:
+    """What a pulled image is called on hosts, without its tag: `nvcr.io/nvidia/vllm:26.05` is `tinderbox/vllm`."""
+    return f"tinderbox/{_without_tag(reference.partition('@')[0]).rpartition('/')[2]}"
 
 
 def pinned(recipe: Recipe, lock: Lock) -> Recipe:

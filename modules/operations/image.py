@@ -10,11 +10,21 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, QuoteString, State, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
-from modules.facts.image import ImageOnHost
 from modules.facts.job import JobState
 from modules.fleet import load_fleet
 from modules.fleet.lock import read_lock, record
-from modules.images import Build, base_reference, build_of, image_reference, is_pinned, pinned
+from modules.images import (
+    Build,
+    base_reference,
+    build_of,
+    image_reference,
+    is_pinned,
+    own_repository,
+    pinned,
+    pinned_digest,
+    pull_reference,
+)
+from modules.operations.image_survey import image_on, passing_for
 from modules.operations.job import Job, run_job
 from modules.operations.require import unreadable
 from modules.release import layout
@@ -49,9 +59,9 @@ def build_job(build: Build) -> Job:
 
 
 def pull_job(reference: str) -> Job:
-    """The job that pulls."""
+    """The job that pulls, and gives the image the name by which it is run."""
     key = hashlib.sha256(reference.encode()).hexdigest()[:12]
-    command = (layout.PYTHON, str(layout.PROGRAMS / "pull_image.py"), reference)
+    command = (layout.PYTHON, str(layout.PROGRAMS / "pull_image.py"), reference, own_repository(reference))
     return Job("image", key, f"image {reference}", command, _TIMEOUT_S, "build")
 
 
@@ -91,7 +101,7 @@ def record_digest(state: State, host: Host, job: Job, reference: str, *, own: bo
 
 @operation()
 def image_present(recipe: Recipe, registry: str | None, limits: BuildLimits) -> Generator[PyinfraCommand, None, None]:
-    """Have a recipe's image on the host: built there as a job, or pulled.
+    """Have a recipe's image on the host that makes it for the run: built there as a job, or pulled.
 
     + recipe: what is wanted
     + registry: `host[:port]` of a registry of the site's that holds base images, or None
@@ -99,11 +109,13 @@ def image_present(recipe: Recipe, registry: str | None, limits: BuildLimits) -> 
     """
     lock = read_lock(load_fleet().path)
     reference = image_reference(recipe, lock)
-    found = host.get_fact(ImageOnHost, reference=reference)
+    found = image_on(host, reference)
     if found is None:
         yield from unreadable(f"the image {reference}")
+    elif (builder := passing_for(host, recipe).builder) != host.name:
+        host.noop(f"image {reference} is there, or comes from {builder}")
     elif recipe.reference is not None:
-        yield from _pulled(recipe.reference, reference, here=found.id is not None)
+        yield from _pulled(recipe.reference, pinned_digest(recipe, lock), here=found.id is not None)
     elif found.recipe == build_of(pinned(recipe, lock)).digest:
         host.noop(f"image {reference} is there")
     else:
@@ -134,12 +146,11 @@ def _built(
     yield from run_job(build_job(build))
 
 
-def _pulled(wish: str, reference: str, *, here: bool) -> Generator[PyinfraCommand, None, None]:
-    pinned = "@" in reference
-    if here and pinned:
-        host.noop(f"image {reference} is there")
+def _pulled(wish: str, digest: str | None, *, here: bool) -> Generator[PyinfraCommand, None, None]:
+    if here and digest is not None:
+        host.noop(f"image {pull_reference(wish, digest)} is there")
         return
-    job = pull_job(reference)
+    job = pull_job(pull_reference(wish, digest))
     yield from run_job(job)
-    if not pinned:
+    if digest is None:
         yield FunctionCommand(record_digest, (job, wish), {})

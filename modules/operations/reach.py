@@ -24,11 +24,14 @@ class UnreachableError(Exception):
     """The host did not come back."""
 
 
-def ask(host: Host, command: StringCommand, pause: Callable[[float], bool]) -> tuple[bool, CommandOutput]:
+def ask(
+    host: Host, command: StringCommand, pause: Callable[[float], bool], stdin: str | None = None
+) -> tuple[bool, CommandOutput]:
     """Run a short command in the way of the operation that is under way; over a new connection where the old one broke.
 
-    The command may run twice. `pause` waits the seconds that it is given and returns whether to go on. Returns whether
-    the command succeeded, and its output; raises `UnreachableError` when the host did not answer for minutes.
+    The command may run twice. `stdin`: what it reads. `pause` waits the seconds that it is given and returns whether
+    to go on. Returns whether the command succeeded, and its output; raises `UnreachableError` when the host did not
+    answer for minutes.
     """
     for wait in (0, *_WAITS_S):
         if wait:
@@ -38,7 +41,8 @@ def ask(host: Host, command: StringCommand, pause: Callable[[float], bool]) -> t
             if not _reconnected(host):
                 continue
         try:
-            succeeded, output = host.run_shell_command(command, **_arguments(host))
+            given = _arguments(host) | ({} if stdin is None else {"_stdin": stdin})
+            succeeded, output = host.run_shell_command(command, **given)
             # A connection that was cut while the command ran: pyinfra takes the status that never came for a failure.
             # What fails by itself says why, over a connection that lasts; sudo complains even as its host goes down.
             if succeeded or (output.output_lines and _lasts(host)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from modules.spec.base import Strict, Url, broken_rule
+from modules.spec.base import IpAddress, Strict, Url, broken_rule
 
 
 class AptRepository(Strict):
@@ -49,7 +49,8 @@ class Network(Strict):
 
     `ca_bundle`: file on the controller, relative to the fleet file, with extra certificate authorities (PEM).
     `hub`: Hugging Face endpoint. `encodings`: base URL of the tiktoken files. `pip_index`: PEP 503 index.
-    `registry`: `host[:port]` of a registry that holds the base images under their own names.
+    `registry`: `host[:port]` of a registry that holds the base images under their own names. `peer_address`: the
+    host's own address at which the fleet's others reach it; without one, that at which the controller does.
     """
 
     ca_bundle: str | None = None
@@ -59,3 +60,4 @@ class Network(Strict):
     hub: Url | None = None
     encodings: Url | None = None
     registry: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.-]+(:\d+)?$")
+    peer_address: IpAddress | None = None

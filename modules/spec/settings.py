@@ -12,6 +12,7 @@ from modules.spec.base import (
     WRITTEN_OUT,
     AbsolutePath,
     EnvironmentValue,
+    HostName,
     IpAddress,
     Ipv4Network,
     Name,
@@ -88,6 +89,19 @@ class Spread(Strict):
     limit_mbit: float | None = Field(default=None, gt=0)
 
 
+class Image(Strict):
+    """How hosts come by their images. `builder`: the host that builds and pulls for those that name it, and itself.
+
+    `port`: at which the host that has an image offers it to the others, for the time of the transfer, and which docker
+    on that host pushes to. `prune`: remove images of ours that neither the fleet file nor the current or last good
+    release of any service on the host needs.
+    """
+
+    builder: HostName | None = None
+    port: Port = 5599
+    prune: bool = True
+
+
 class Weights(Strict):
     """Where weights are kept: an ordinary Hugging Face home. `workers`: files that are fetched at once.
 
@@ -130,6 +144,7 @@ class HostSettings(Strict):
     cuda: Cuda = Cuda()
     runtime: Runtime = Runtime()
     build: BuildLimits = BuildLimits()
+    image: Image = Image()
     weights: Weights = Weights()
     services: dict[Name, Service] = {}
 

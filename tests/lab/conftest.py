@@ -19,7 +19,7 @@ from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
 
 _NAME = os.environ.get("TINDERBOX_LAB_NAME", "test")
-_HOSTS = 2
+_HOSTS, _WIDE_HOSTS = 2, 4
 _MAIN = "spark-1"
 _FAILURES = ROOT / ".lab" / "failures"
 _KEEP = os.environ.get("TINDERBOX_LAB_KEEP") == "1"
@@ -28,11 +28,21 @@ _KEEP = os.environ.get("TINDERBOX_LAB_KEEP") == "1"
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """A lab of two bare hosts for all tests of the session: `spark-1` for the main path, `spark-2` to try things on."""
-    lab = Lab(Layout.named(_NAME))
+    yield from _lab(_NAME, _HOSTS)
+
+
+@pytest.fixture(scope="session")
+def wide_lab() -> Iterator[Lab]:
+    """A lab of four bare hosts, for what passes between hosts."""
+    yield from _lab(f"{_NAME}-wide", _WIDE_HOSTS)
+
+
+def _lab(name: str, hosts: int) -> Iterator[Lab]:
+    lab = Lab(Layout.named(name))
     if not _KEEP:
         # What a killed session left behind.
         lab.command("down")
-    lab.command("up", "--hosts", str(_HOSTS))
+    lab.command("up", "--hosts", str(hosts))
     yield lab
     if not _KEEP:
         lab.command("down")
@@ -69,8 +79,8 @@ def served(lab: Lab, main_fleet: Path, first_run: Run) -> Served:
 def _no_faults_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that was interrupted while the mirror misbehaved shall not make the others fail."""
     yield
-    if "lab" in request.fixturenames:
-        lab: Lab = request.getfixturevalue("lab")
+    for name in {"lab", "wide_lab"} & set(request.fixturenames):
+        lab: Lab = request.getfixturevalue(name)
         (lab.layout.mirror_state / "faults.json").unlink(missing_ok=True)
 
 
@@ -78,7 +88,8 @@ def _no_faults_left(request: pytest.FixtureRequest) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Keep what the hosts say when a test on them fails, and tell where."""
     report = yield
-    lab = getattr(item, "funcargs", {}).get("lab")
+    arguments = getattr(item, "funcargs", {})
+    lab = arguments.get("lab") or arguments.get("wide_lab")
     if report.failed and isinstance(lab, Lab):
         folder = _FAILURES / re.sub(r"[^\w.-]+", "-", item.nodeid)
         try:

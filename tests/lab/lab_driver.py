@@ -111,6 +111,15 @@ class Lab:
         argv = ["ssh", "-F", str(self.layout.ssh_config), host, f"sudo tee {shlex.quote(path)}"]
         subprocess.run(argv, input=text, text=True, check=True, capture_output=True)
 
+    def address(self, host: str) -> str:
+        """Where the others reach a host, on the lab's own network."""
+        return str(json.loads((self.layout.mirror_state / "names.json").read_text())[host])
+
+    def crash(self, host: str) -> None:
+        """Kill a host as a power cut does, and start it again."""
+        subprocess.run(["docker", "kill", self.layout.container(host)], check=True, capture_output=True)
+        self.command("up")
+
     def restart(self, host: str) -> None:
         """`docker restart` of a host, and wait until it is back."""
         self.command("restart", host)
@@ -143,11 +152,6 @@ class Lab:
         finally:
             self.command("shape", host)
 
-    def address(self, host: str) -> str:
-        """The host's own, on the lab's network."""
-        names: dict[str, str] = json.loads((self.layout.mirror_state / "names.json").read_text())
-        return names[host]
-
     def requests(self, since: int = 0, host: str | None = None) -> list[dict[str, Any]]:
         """What the mirror was asked, in order; `since`: leave out so many at the start; `host`: only its requests."""
         path = self.layout.mirror_state / "requests.jsonl"
@@ -155,8 +159,7 @@ class Lab:
         asked = [json.loads(line) for line in lines[since:]]
         if host is None:
             return asked
-        address = self.address(host)
-        return [each for each in asked if each["client"] == address]
+        return [each for each in asked if each["client"] == self.address(host)]
 
     def dump(self, folder: Path) -> None:
         """Write down what the hosts and the mirror have to say, for whoever looks into a failure."""

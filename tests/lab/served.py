@@ -52,6 +52,11 @@ class Served:
         """An id that is another one for each start of the unit."""
         return self.lab.ssh(self.host, f"systemctl show -P InvocationID {self.unit}").stdout.strip()
 
+    def release(self) -> str:
+        """The release that is in force."""
+        current = f"/var/lib/tinderbox/ledger/{self.plan.name}/current"
+        return self.lab.ssh(self.host, f"sudo readlink {current}").stdout.strip().removesuffix(".json")
+
     def await_ready(self) -> None:
         """Until the unit is active; fails the test when it does not get so in time, or gives up."""
         deadline = time.monotonic() + _START_S

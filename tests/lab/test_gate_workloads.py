@@ -41,10 +41,7 @@ def stored(lab: Lab, everything: tuple[Path, Run, Served]) -> dict[str, Any]:
     """The result on the host."""
     _, run, served = everything
     assert run.rc == 0, run.text
-    release = lab.ssh(HOST, f"sudo readlink /var/lib/tinderbox/ledger/{served.plan.name}/current").stdout.strip()
-    found: dict[str, Any] = json.loads(
-        lab.read(HOST, gate_result_file(served.plan.name, release.removesuffix(".json")))
-    )
+    found: dict[str, Any] = json.loads(lab.read(HOST, gate_result_file(served.plan.name, served.release())))
     return found
 
 

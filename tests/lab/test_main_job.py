@@ -31,11 +31,8 @@ def table(lab: Lab, main_fleet: Path, first_run: Run) -> Run:
 
 @pytest.fixture
 def gate_result(lab: Lab, served: Served) -> str:
-    """Path of the only measurement on the host."""
-    folder = Path(gate_result_file(served.plan.name, "x")).parent
-    # Former ones lie in a folder of their own.
-    (path,) = lab.ssh(HOST, f"ls {folder}/*.json").stdout.split()
-    return path
+    """Path of the measurement of what serves."""
+    return gate_result_file(served.plan.name, served.release())
 
 
 def test_the_table_tells_what_was_measured_and_that_the_gpu_is_simulated(table: Run) -> None:

@@ -75,7 +75,14 @@ def test_the_programs_own_last_words_are_told_where_they_say_more() -> None:
 
 
 def test_lines_that_say_nothing_are_left_out_and_a_long_log_is_cut() -> None:
-    noise = ["2b9585699ff1: Pulling fs layer", "#5 DONE 0.1s", "------", "#4 sha256:0a5c", "1: Pulling from x"]
+    noise = [
+        "2b9585699ff1: Pulling fs layer",
+        "#5 DONE 0.1s",
+        "------",
+        "#4 sha256:0a5c",
+        "#6 [internal] load context",
+        "1: Pulling from x",
+    ]
     tail = [*noise, *(f"line {number}" for number in range(25))]
 
     lines = failure(BUILD, failed(tail=tail))

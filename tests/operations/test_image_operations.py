@@ -150,7 +150,7 @@ def test_a_pinned_pull_is_by_digest_and_no_change_when_it_is_there(lock: dict[st
     pinned = f"nvcr.io/nvidia/vllm@{DIGEST}"
 
     _, (start, following) = given(ImageState(None, None), PULLED)
-    assert start.get_raw_value().endswith(f"pull_image.py {pinned}")
+    assert start.get_raw_value().endswith(f"pull_image.py {pinned} tinderbox/vllm")
     assert following.function is follow
 
     host, commands = given(ImageState(ID, None), PULLED)
@@ -164,7 +164,7 @@ def test_a_pinned_pull_is_by_digest_and_no_change_when_it_is_there(lock: dict[st
 def test_a_loose_tag_is_pulled_and_what_it_stood_for_goes_into_the_lock(state: ImageState) -> None:
     _, (start, _, recording) = given(state, PULLED)
 
-    assert start.get_raw_value().endswith(f"pull_image.py {PULLED.reference}")
+    assert start.get_raw_value().endswith(f"pull_image.py {PULLED.reference} tinderbox/vllm")
     assert recording.function is operations.record_digest
 
 

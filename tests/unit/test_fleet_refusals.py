@@ -33,6 +33,54 @@ def refusal(name: str, text: str, *told: tuple[int, str, str]) -> Refusal:
 
 REFUSALS = (
     refusal(
+        "a builder that is no host",
+        """\
+        fleet: office
+        defaults:
+          image: {builder: spark-9}
+        hosts:
+          spark-1: {}
+        """,
+        (3, "defaults.image.builder", "no host 'spark-9' in this fleet; did you mean spark-1?"),
+    ),
+    refusal(
+        "an address at which no other host reaches this one",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              network:
+                peer_address: 127.0.0.1
+        """,
+        (6, "hosts.spark-1.settings.network.peer_address", "is no address at which other hosts reach this one"),
+    ),
+    refusal(
+        "one address for passing on images, and two hosts",
+        """\
+        fleet: office
+        defaults:
+          network: {peer_address: 10.0.0.11}
+        hosts:
+          spark-1: {}
+          spark-2: {}
+        """,
+        (6, "hosts.spark-2.settings.network.peer_address", "10.0.0.11 is spark-1's too; give each host its own"),
+    ),
+    refusal(
+        "a service at the port at which images are passed on",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              image: {port: 8000}
+              services:
+                gpt-oss: {engine: vllm, model: gpt-oss-120b}
+        """,
+        (7, "hosts.spark-1.settings.services.gpt-oss.port", "both want port 8000; change it, or image.port"),
+    ),
+    refusal(
         "unknown key at the top",
         """\
         fleet: office

@@ -16,7 +16,7 @@ from modules.catalog import load_catalog
 from modules.fleet.files import DATASETS
 from modules.gating.identity import workloads
 from modules.hostside import bench_serve, gate_faults, run_gate
-from modules.hostside.gate_serve import conversations, request_of, serve_arguments, serve_faults
+from modules.hostside.gate_serve import conversations, entries, request_of, serve_arguments, serve_faults
 
 GATE = workloads(load_catalog().gates["lab-everything"])
 DATASET = DATASETS / GATE["sharegpt"]["dataset"]["file"]
@@ -56,6 +56,19 @@ def test_no_two_prompts_begin_alike_though_there_are_more_than_conversations() -
     assert len({one["conversations"][0]["value"][:14] for one in found}) == 500
     # What has no answer can not be replayed.
     assert all(len(one["conversations"]) > 1 for one in found)
+
+
+@pytest.mark.parametrize("chunk", [7, 1000, 1 << 20])
+def test_a_dataset_is_read_piece_by_piece(chunk: int) -> None:
+    assert list(entries(DATASET, chunk)) == json.loads(DATASET.read_text())
+
+
+def test_every_conversation_has_its_chance() -> None:
+    sha256 = GATE["sharegpt"]["dataset"]["sha256"]
+    asked = [{one["id"] for one in conversations(DATASET, sha256, 20, seed)} for seed in range(60)]
+    assert all(len(ids) == 20 for ids in asked)
+    # 60 times 20 of 200: all but a few of them.
+    assert len(set.union(*asked)) > 190
 
 
 def test_another_dataset_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ import pytest
 from jinja2 import UndefinedError
 
 from modules.catalog import load_catalog
-from modules.images import Build, base_reference, build_of, image_reference, pinned, pull_reference
+from modules.images import (
+    Build,
+    base_reference,
+    build_of,
+    image_key,
+    image_reference,
+    pinned,
+    pinned_digest,
+    pull_reference,
+)
 from modules.spec.image import GitPin, Recipe
 from modules.spec.lock import Lock
 from tests.unit.dockerfile_stages import LAST, stages_of
@@ -146,18 +155,26 @@ def pulled(reference: str, digest: str | None = None) -> Recipe:
 
 
 @pytest.mark.parametrize(
-    ("reference", "wanted"),
+    ("reference", "source", "name"),
     [
-        ("nvcr.io/nvidia/vllm:26.05-py3", f"nvcr.io/nvidia/vllm@{DIGEST}"),
-        ("registry.lab:5000/python", f"registry.lab:5000/python@{DIGEST}"),
-        ("python:3.11", f"python@{DIGEST}"),
+        ("nvcr.io/nvidia/vllm:26.05-py3", "nvcr.io/nvidia/vllm", "tinderbox/vllm"),
+        ("registry.lab:5000/python", "registry.lab:5000/python", "tinderbox/python"),
+        ("python:3.11", "python", "tinderbox/python"),
     ],
 )
-def test_a_pulled_image_is_meant_by_the_recipes_digest_or_the_locks(reference: str, wanted: str) -> None:
-    assert image_reference(pulled(reference, DIGEST), Lock()) == wanted
-    assert image_reference(pulled(reference), Lock(images={reference: DIGEST})) == wanted
+def test_a_pulled_image_is_meant_by_the_recipes_digest_or_the_locks(reference: str, source: str, name: str) -> None:
+    lock = Lock(images={reference: DIGEST})
+    for recipe, known in ((pulled(reference, DIGEST), Lock()), (pulled(reference), lock)):
+        assert pull_reference(reference, pinned_digest(recipe, known)) == f"{source}@{DIGEST}"
+        assert image_reference(recipe, known) == f"{name}:{'a' * 12}"
     assert image_reference(pulled(reference), Lock()) == reference
     assert pull_reference(reference, None) == reference
+
+
+def test_one_image_has_one_key_before_and_after_its_tag_is_resolved() -> None:
+    one, other = pulled("python:3.11"), pulled("python:3.11", DIGEST)
+    assert image_key(one) == image_key(one.model_copy(update={"size_gib": 2}))
+    assert len({image_key(recipe) for recipe in (one, other, pulled("python:3.12"), MXFP4)}) == 4
 
 
 def test_a_built_image_is_meant_by_its_content() -> None:

@@ -1,0 +1,109 @@
+"""What this host has of the images that it should have, and of those that it needs no more, as one JSON object.
+
+    image_state.py REFERENCE...
+
+`images`: reference → {"id", "recipe"} or null; `removable`: names of ours that nothing needs; `registry`: bytes of
+layers, kept for passing images on, that no image here is made of; `offer`: whether a transfer has left something
+behind. Nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modules.hostside import docker_cli as docker
+    from modules.hostside.image_store import Store
+    from modules.hostside.ledger import STATE, Ledger
+else:
+    import docker_cli as docker
+    from image_store import Store
+    from ledger import STATE, Ledger
+
+RECIPE_LABEL = "tinderbox.recipe"
+LEFTOVERS = (Path("/run/tinderbox/offer"), Path("/run/tinderbox/receive"))
+# What Tinderbox calls the images that it builds or pulls. An image without such a name is never touched.
+_OURS = re.compile(r"tinderbox/[a-z0-9]+([._-]+[a-z0-9]+)*:[0-9a-f]{12}")
+
+
+def served(root: Path = STATE) -> set[str] | None:
+    """Images of every current and last good release of this host; None where an entry of the ledger can not be read."""
+    found: set[str] = set()
+    for directory in sorted((root / "ledger").glob("*/")):
+        ledger = Ledger(directory.name, root)
+        for link in ("current", "last-good"):
+            release = ledger.linked(link)
+            if release is None and not (directory / link).is_symlink():
+                continue
+            image = ((ledger.entry(release) or {}).get("release") or {}).get("image") if release else None
+            if not isinstance(image, str):
+                return None
+            found.add(image)
+    return found
+
+
+def removable(
+    listed: Iterable[tuple[str, str]], wanted: Collection[str], needed: Collection[str] | None, running: Collection[str]
+) -> list[str]:
+    """Names of images that may go.
+
+    `listed`: (id, name) of every name that docker has. `wanted`: what the fleet file wants here. `needed`: see
+    `served`; None: nothing may go. `running`: names and ids that containers, stopped ones too, were made from.
+    """
+    if needed is None:
+        return []
+    images = list(listed)
+    kept = {image for image, name in images if {image, name} & {*wanted, *needed, *running}}
+    return sorted(name for image, name in images if _OURS.fullmatch(name) and image not in kept)
+
+
+def inspected(references: list[str]) -> dict[str, dict[str, Any] | None]:
+    """Each reference's image. Docker prints those that it has, and fails when one is missing."""
+    found: dict[str, dict[str, Any] | None] = dict.fromkeys(references)
+    for reference in references:
+        image = docker.inspect(reference)
+        if image is not None:
+            labels = (image.get("Config") or {}).get("Labels") or {}
+            found[reference] = {"id": image["Id"], "recipe": labels.get(RECIPE_LABEL)}
+    return found
+
+
+def names() -> list[tuple[str, str]]:
+    """(id, name) of everything that docker calls by a name."""
+    said = docker.capture("image", "ls", "--no-trunc", "--format", "{{.ID}} {{.Repository}}:{{.Tag}}").stdout
+    return [(image, name) for image, name in (line.split(" ", 1) for line in said.splitlines()) if "<none>" not in name]
+
+
+def used() -> set[str]:
+    """What containers were made from, as docker names it."""
+    return set(docker.capture("container", "ls", "--all", "--no-trunc", "--format", "{{.Image}}").stdout.split())
+
+
+def not_needed(wanted: Collection[str]) -> tuple[list[str], int]:
+    """Names that may go, and bytes in the registry that then may."""
+    listed = names()
+    going = removable(listed, wanted, served(), used())
+    # Without docker's list nothing can be said.
+    stale = Store().unneeded({name for _, name in listed} - set(going)) if listed else {}
+    return going, sum(stale.values())
+
+
+def main(references: list[str]) -> int:
+    """Print the state as JSON."""
+    try:
+        found = inspected(references)
+        going, stale = not_needed(references)
+        left = any(path.is_dir() and any(path.iterdir()) for path in LEFTOVERS)
+    except OSError:  # docker is not installed yet
+        found, going, stale, left = dict.fromkeys(references), [], 0, False
+    print(json.dumps({"images": found, "removable": going, "registry": stale, "offer": left}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
