@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +17,17 @@ from benchmarks.converge_noop import converge_noop
 from benchmarks.gate_client import gate_client
 from benchmarks.image_fanout import image_fanout
 from benchmarks.result import Result
+from benchmarks.weights_fanout import weights_fanout
+from benchmarks.weights_verify import weights_verify
 
 RESULTS = Path(__file__).with_name("results.json")
 # A log breaks no lines; rich would take it for 80 columns wide.
 _LOG_WIDTH = 160
 BENCHMARKS: dict[str, Callable[[], Result]] = {
     "converge_noop_1": converge_noop,
+    "weights_fanout_8": partial(weights_fanout, 8),
+    "weights_fanout_16": partial(weights_fanout, 16),
+    "weights_verify": weights_verify,
     "image_fanout_4": image_fanout,
     "gate_client_1024": gate_client,
 }

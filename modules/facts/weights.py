@@ -24,6 +24,9 @@ class WeightsState(BaseModel):
     files: int = 0
     bytes: int = 0
     problems: tuple[str, ...] = ()
+    held: int = 0
+    addresses: tuple[str, ...] = ()
+    address: str | None = None
 
 
 class WeightsOnHost(HostFact[WeightsState]):

@@ -48,11 +48,11 @@ def _describe(fleet: Schema) -> None:
     for key, words in service.items():
         definitions["Service"]["properties"][key]["description"] = words
     for path, words in settings.items():
-        section, _, key = path.partition(".")
-        within = definitions["HostSettings"]["properties"]
-        if key:
-            within = definitions[_MODELS.get(section, section.capitalize())]["properties"]
-        within[key or section]["description"] = words
+        # `weights.spread.port` is `port` of the model `Spread`.
+        section, _, key = path.rpartition(".")
+        name = section.rpartition(".")[2]
+        model = _MODELS.get(name, name.capitalize()) if section else "HostSettings"
+        definitions[model]["properties"][key]["description"] = words
 
 
 def _keyed(schema: Schema, value: Schema) -> Schema:

@@ -11,7 +11,6 @@ Exit status: 0 all files are there and right; 1 with the reason in the last line
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import socket
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from modules.hostside.weights_blobs import (
         HUB_PART,
         GiveUpError,
+        alone,
         check_parts,
         check_present,
         lacking,
@@ -57,6 +57,7 @@ else:
     from weights_blobs import (
         HUB_PART,
         GiveUpError,
+        alone,
         check_parts,
         check_present,
         lacking,
@@ -201,16 +202,7 @@ def make_right(request: Request, commit: str, files: list[WantedFile], progress:
             print(note)
     if lacking(repository, files):
         raise GiveUpError("the hub gave a file that is not the one it publishes, twice: " + "; ".join(wrong))
-    return [f"{note}; it was fetched anew" for note in notes]
-
-
-@contextmanager
-def alone(repository: Repository) -> Iterator[None]:
-    """Keep another fetch of the same model (for another service, say) waiting."""
-    repository.folder.mkdir(parents=True, exist_ok=True)
-    with (repository.folder / ".tinderbox.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    return [note if "no such file" in note else f"{note}; it was fetched anew" for note in notes]
 
 
 def run(request: Request, progress: Progress) -> None:

@@ -81,6 +81,14 @@ _RULES: tuple[tuple[Callable[[Seen], bool], str], ...] = (
         "the disk is full (df -h): make room and run again; whole files are kept",
     ),
     (
+        lambda seen: errno.EROFS in seen.errnos,
+        "the disk is mounted read-only here (findmnt -T, dmesg): mount it writable, or set `weights.home` to another",
+    ),
+    (
+        lambda seen: bool(seen.errnos & {errno.EACCES, errno.EPERM}),
+        "even root may not write there ({text}): a network disk, or a file that is marked immutable (lsattr)",
+    ),
+    (
         _kind("RevisionNotFoundError"),
         "the hub has no revision {revision!r} of it (404): correct the model's `revision`",
     ),
@@ -126,6 +134,10 @@ _RULES: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     ),
     (lambda seen: seen.status is not None, "the hub answered {status}"),
     (
+        _says("not yet valid", "certificate has expired"),
+        "its certificate is not valid at the time that this host's clock shows: set the clock (timedatectl)",
+    ),
+    (
         lambda seen: "SSLError" in seen.kinds or "CERTIFICATE_VERIFY_FAILED" in seen.text,
         "its certificate is not trusted here: set `network.ca_bundle` to the authority that signed it",
     ),
@@ -158,7 +170,11 @@ def explain(error: BaseException, asked: Asked) -> str:
         what = f"{type(error).__name__}: {first}"
     else:
         what = words.format(
-            status=seen.status, revision=asked.revision, endpoint=asked.endpoint, repository=asked.repository
+            status=seen.status,
+            revision=asked.revision,
+            endpoint=asked.endpoint,
+            repository=asked.repository,
+            text=next((link for link in causes(error) if isinstance(link, OSError)), error),
         )
     way = asked.endpoint if asked.proxy is None else f"{asked.endpoint} through the proxy {asked.proxy}"
     file = "".join(f", {note}," for note in getattr(error, "__notes__", ())[:1])

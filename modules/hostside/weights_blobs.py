@@ -6,10 +6,12 @@ blob's name only then: whoever finds a blob finds the right one.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         in_parallel,
         read_stamp,
         stamped_files,
+        strays,
         suspects,
         write_stamp,
     )
@@ -34,6 +37,7 @@ else:
         in_parallel,
         read_stamp,
         stamped_files,
+        strays,
         suspects,
         write_stamp,
     )
@@ -91,6 +95,8 @@ def check_present(repository: Repository, commit: str, files: list[WantedFile], 
     snapshot = repository.snapshot(commit)
     for file in files:
         _adopt(repository, snapshot / file.path, file)
+    found = strays(repository, commit, files)
+    notes = [f"{path}: the hub publishes no such file; {_away(repository, path)}" for path in found]
     stamp = read_stamp(repository, commit)
     doubted = set(files) if stamp is None else suspects(stamp) | (set(files) - set(stamped_files(stamp)))
     present = {file.digest: file for file in files if repository.blob(file).exists()}
@@ -102,7 +108,20 @@ def check_present(repository: Repository, commit: str, files: list[WantedFile], 
         return difference(repository.blob(file), file, on_bytes=on_bytes, shown=snapshot / file.path)
 
     wrong = in_parallel(judge, (file for file in present.values() if file in doubted))
-    return [f"{what}; {set_aside(repository, repository.blob(file), file)}" for file, what in wrong.items()]
+    return notes + [f"{what}; {set_aside(repository, repository.blob(file), file)}" for file, what in wrong.items()]
+
+
+def _away(repository: Repository, stray: Path) -> str:
+    """Put a file that is not of the model where no engine finds it."""
+    kept = _aside(repository) / stray.name
+    stray.replace(kept)
+    return f"it is kept as {kept}"
+
+
+def _aside(repository: Repository) -> Path:
+    aside = repository.home / "tinderbox-set-aside" / repository.folder.name
+    aside.mkdir(parents=True, exist_ok=True)
+    return aside
 
 
 def _adopt(repository: Repository, entry: Path, file: WantedFile) -> None:
@@ -113,25 +132,31 @@ def _adopt(repository: Repository, entry: Path, file: WantedFile) -> None:
         entry.replace(blob)
 
 
-def check_parts(repository: Repository, files: Iterable[WantedFile], kind: str, on_bytes: OnBytes) -> list[str]:
+def check_parts(
+    repository: Repository,
+    files: Iterable[WantedFile],
+    kind: str,
+    on_bytes: OnBytes,
+    rename: Callable[[Path, Path], object] = Path.replace,
+) -> list[str]:
     """Hash what was gathered, and make a blob of each that is right; says what is wrong with the others."""
+    files = list(files)
 
     def judge(file: WantedFile) -> str | None:
-        part = part_of(repository, file, kind)
-        wrong = difference(part, file, on_bytes=on_bytes, shown=Path(file.path))
-        if wrong is None:
-            settle(part, repository.blob(file))
-            return None
-        return f"{wrong}; {set_aside(repository, part, file)}"
+        return difference(part_of(repository, file, kind), file, on_bytes=on_bytes, shown=Path(file.path))
 
-    return sorted(in_parallel(judge, files).values())
+    wrong = in_parallel(judge, files)
+    for file in files:
+        if file not in wrong:
+            _settle(part_of(repository, file, kind), repository.blob(file), rename)
+    return [f"{what}; {set_aside(repository, part_of(repository, file, kind), file)}" for file, what in wrong.items()]
 
 
-def settle(part: Path, blob: Path) -> None:
+def _settle(part: Path, blob: Path, rename: Callable[[Path, Path], object]) -> None:
     """Give a whole and right file its name, durable when this returns."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
-    part.replace(blob)
+    rename(part, blob)
     folder = os.open(blob.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)
@@ -141,10 +166,11 @@ def settle(part: Path, blob: Path) -> None:
 
 def set_aside(repository: Repository, path: Path, file: WantedFile) -> str:
     """Take a wrong file away from where the client would trust it, and keep it; says what became of it."""
-    aside = repository.home / "tinderbox-set-aside" / repository.folder.name
-    aside.mkdir(parents=True, exist_ok=True)
-    kept = aside / f"{Path(file.path).name}.{file.digest[:12]}"
-    Path(os.path.realpath(path)).replace(kept)
+    kept = _aside(repository) / f"{Path(file.path).name}.{file.digest[:12]}"
+    there = Path(os.path.realpath(path))
+    if not there.exists():
+        return "nothing of it is there"
+    there.replace(kept)
     path.unlink(missing_ok=True)
     return f"what was there is kept as {kept}"
 
@@ -178,6 +204,15 @@ def publish(
         if path.lstat().st_uid != owner.st_uid:
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
     write_stamp(repository, commit, filters, files, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+@contextmanager
+def alone(repository: Repository) -> Iterator[None]:
+    """Keep another job for the same model (for another service, say) waiting."""
+    repository.folder.mkdir(parents=True, exist_ok=True)
+    with (repository.folder / ".tinderbox.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def clear(repository: Repository) -> None:

@@ -82,8 +82,9 @@ class Repository:
         return commit if is_commit(commit) else None
 
     def stamp(self, commit: str) -> Path:
-        """The stamp of a commit."""
-        return STAMPS / f"{self.name.replace('/', '--')}@{commit}.json"
+        """The stamp of a commit in this home."""
+        home = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
+        return STAMPS / f"{self.name.replace('/', '--')}@{commit}.{home}.json"
 
 
 def manifest_digest(files: Iterable[WantedFile]) -> str:
@@ -144,7 +145,20 @@ def touched(stamp: dict[str, Any]) -> list[str]:
             problems.append(f"{path}: {found['size']} bytes, was {file['seen']['size']}")
         elif found != file["seen"]:
             problems.append(f"{path}: changed since it was verified")
-    return problems
+    repository = Repository(snapshot.parents[3], stamp["repository"])
+    others = strays(repository, stamp["commit"], stamped_files(stamp))
+    return problems + [f"{path}: the hub publishes no such file" for path in others]
+
+
+def strays(repository: Repository, commit: str, files: Iterable[WantedFile]) -> list[Path]:
+    """What lies in the snapshot beside `files` and is not in the commit: an engine might load it with the rest."""
+    listed = (read_json(repository.tree(commit)) or {}).get("files")
+    snapshot = repository.snapshot(commit)
+    if not isinstance(listed, dict):
+        return []
+    known = {*listed, *(file.path for file in files)}
+    entries = (path for path in snapshot.rglob("*") if path.is_symlink() or path.is_file())
+    return sorted(path for path in entries if path.relative_to(snapshot).as_posix() not in known)
 
 
 def suspects(stamp: dict[str, Any]) -> set[WantedFile]:

@@ -11,6 +11,7 @@ import typer
 from modules.lab import daemon
 from modules.lab import down as taking_down
 from modules.lab import restart as restarting
+from modules.lab import shape as shaping
 from modules.lab import up as taking_up
 from modules.lab.containers import HostState, states_of
 from modules.lab.errors import LabError
@@ -57,6 +58,17 @@ def restart(host: str, name: Name = DEFAULT_NAME) -> None:
     """Restart one host, and wait until it is back."""
     with _errors_shown():
         restarting.restart(Layout.named(name), host)
+
+
+@app.command()
+def shape(
+    host: str,
+    name: Name = DEFAULT_NAME,
+    mbit: Annotated[float | None, typer.Option(min=0.1, help="Mbit/s each way; without it, no limit.")] = None,
+) -> None:
+    """Give a host, or the mirror, a slow link."""
+    with _errors_shown():
+        shaping.shape(Layout.named(name), host, mbit)
 
 
 @app.command()

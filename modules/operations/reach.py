@@ -44,8 +44,8 @@ def ask(
             given = _arguments(host) | ({} if stdin is None else {"_stdin": stdin})
             succeeded, output = host.run_shell_command(command, **given)
             # A connection that was cut while the command ran: pyinfra takes the status that never came for a failure.
-            # What fails by itself says why.
-            if succeeded or output.output_lines:
+            # What fails by itself says why, over a connection that lasts; sudo complains even as its host goes down.
+            if succeeded or (output.output_lines and _lasts(host)):
                 return succeeded, output
         # paramiko's channels also end in EOFError and, once their transport is gone, in AttributeError.
         except (OSError, SSHException, EOFError, AttributeError) as error:
@@ -56,6 +56,12 @@ def ask(
 def _arguments(host: Host) -> dict[str, Any]:
     given: dict[str, Any] = dict(host.current_op_global_arguments or {})
     return {key: given[key] for key in CONNECTOR_ARGUMENT_KEYS if key in given} | {"_timeout": _TIMEOUT_S}
+
+
+def _lasts(host: Host) -> bool:
+    client = getattr(host.connector, "client", None)
+    transport = client.get_transport() if client is not None else None
+    return client is None or (transport is not None and transport.is_active())
 
 
 def _reconnected(host: Host) -> bool:

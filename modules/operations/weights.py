@@ -19,14 +19,25 @@ from modules.fleet.lock import read_lock, record
 from modules.operations.job import Job, run_job
 from modules.operations.managed_files import ManagedFile, settle
 from modules.operations.require import unreadable
+from modules.operations.spread_board import Spreading, spreading
 from modules.release import layout
 from modules.spec.model import Model
 from modules.spec.settings import Weights
+from modules.spreading.parts import Part, part_of
 
 # A slow line (20 Mbit/s) takes seven hours for gpt-oss-120b.
 _TIMEOUT_S = 24 * 3600
 _GIB = 1024**3
 _COMMIT = re.compile(r"^[0-9a-f]{40}$")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A model that a host should have. `reserve_gib`: free space that must remain on the disk."""
+
+    model: Model
+    weights: Weights
+    reserve_gib: float
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,11 @@ class Wish:
         words = [self.model.repository, self.commit or self.model.revision, self.weights.home]
         words += ["include", *self.model.include, "exclude", *self.model.exclude]
         return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
+
+
+def wish_of(wanted: Wanted) -> Wish:
+    """What is wanted, with the commit that the lock has for it by now."""
+    return Wish(wanted.model, wanted.weights, pinned_commit(wanted.model), wanted.reserve_gib)
 
 
 def pinned_commit(model: Model) -> str | None:
@@ -103,22 +119,36 @@ def record_commit(state: State, host: Host, job: Job, model: Model) -> bool:
 
 
 @operation()
-def weights_present(model: Model, weights: Weights, reserve_gib: float) -> Generator[PyinfraCommand, None, None]:
-    """Have a model's files on the host, each verified against the hub's hash, at the commit that the lock holds.
+def weights_seen(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
+    """Look what the host has of a model, for the operations that follow; changes nothing.
 
-    + model: the model
-    + weights: where it is kept
-    + reserve_gib: free space that must remain on the disk
+    + wanted: the model, and where it is kept
     """
-    wish = Wish(model, weights, pinned_commit(model), reserve_gib)
+    wish, model = wish_of(wanted), wanted.model
     revision = wish.commit or model.revision
-    state = host.get_fact(WeightsOnHost, repository=model.repository, revision=revision, home=weights.home)
+    state = host.get_fact(WeightsOnHost, repository=model.repository, revision=revision, home=wanted.weights.home)
     if state is None:
         yield from unreadable(f"the weights of {model.repository}")
         return
-    if is_settled(wish, state):
+    whole = is_settled(wish, state)
+    spreading(model).tell(host.name, state, wanted.weights, whole=whole)
+    if whole:
         host.noop(f"{model.repository}@{state.commit} is there: {state.files} files, verified and untouched")
-        return
+
+
+@operation()
+def weights_fetched(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
+    """Fetch a model from outside where that is this host's part: each file verified, at the commit of the lock.
+
+    + wanted: the model, and where it is kept
+    """
+    if my_part(spreading(wanted.model)) is Part.FETCH:
+        yield from fetch(wanted)
+
+
+def fetch(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
+    """What an operation yields from to have the model from outside."""
+    wish, model = wish_of(wanted), wanted.model
     if model.token is not None:
         token = load_fleet().secret(model.token)
         yield from settle([ManagedFile(token_file(model.token), f"{token}\n", "600")])
@@ -126,3 +156,10 @@ def weights_present(model: Model, weights: Weights, reserve_gib: float) -> Gener
     yield from run_job(job)
     if wish.commit is None:
         yield FunctionCommand(record_commit, (job, model), {})
+    spreading(model).settled(host.name, pinned_commit(model))
+
+
+def my_part(board: Spreading) -> Part:
+    """What this host has to do; nothing before it has told what it has."""
+    members = board.taking_part()
+    return part_of(host.name, members) if any(member.name == host.name for member in members) else Part.NOTHING

@@ -32,6 +32,14 @@ def _ip_address(value: str) -> str:
     return value
 
 
+def _ipv4_network(value: str) -> str:
+    try:
+        ipaddress.IPv4Network(value)
+    except ValueError:
+        raise ValueError("not an IPv4 network: write it as 192.168.100.0/24, without host bits") from None
+    return value
+
+
 # The two ways to give a thing of the catalog: by its name, or its fields in its place. They stand in errors' paths.
 NAMED = "named"
 WRITTEN_OUT = "written-out"
@@ -51,6 +59,7 @@ HostName = Annotated[
 # What getaddrinfo takes: a name, an IPv4 or an IPv6 address (with its zone).
 Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:]([A-Za-z0-9.:%_-]*[A-Za-z0-9:])?$", max_length=253)]
 IpAddress = Annotated[str, AfterValidator(_ip_address)]
+Ipv4Network = Annotated[str, AfterValidator(_ipv4_network)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 # Docker reads environment files line by line and knows no quotes.
 EnvironmentValue = Annotated[str, StringConstraints(pattern=r"^[^\r\n]*$")]

@@ -14,6 +14,7 @@ from modules.spec.base import (
     EnvironmentValue,
     HostName,
     IpAddress,
+    Ipv4Network,
     Name,
     Port,
     Strict,
@@ -79,6 +80,21 @@ class BuildLimits(Strict):
     stop_engines: bool = False
 
 
+class Spread(Strict):
+    """How hosts pass weights to each other.
+
+    `network`: an IPv4 network whose addresses are used between hosts that both have one (the fabric's). `seed`: this
+    host fetches from outside where none has the model; without one, the host that has most of it. `limit_mbit`: in
+    Mbit/s, each way, on this host.
+    """
+
+    enabled: bool = True
+    seed: bool = False
+    network: Ipv4Network | None = None
+    port: Port = 6889
+    limit_mbit: float | None = Field(default=None, gt=0)
+
+
 class Image(Strict):
     """How hosts come by their images. `builder`: the host that builds and pulls for those that name it, and itself.
 
@@ -93,10 +109,15 @@ class Image(Strict):
 
 
 class Weights(Strict):
-    """Where weights are kept: an ordinary Hugging Face home."""
+    """Where weights are kept: an ordinary Hugging Face home. `workers`: files that are fetched at once.
+
+    `remove_unneeded`: revisions that Tinderbox has verified there, and that no release needs any more, go.
+    """
 
     home: AbsolutePath = "/var/lib/tinderbox/huggingface"
     workers: int = Field(default=8, ge=1, le=64)
+    spread: Spread = Spread()
+    remove_unneeded: bool = False
 
 
 class Service(Strict):

@@ -1,39 +1,51 @@
-"""The weights of the served models, at a pinned commit, each file verified."""
+"""The weights of the served models, at a pinned commit, each file verified: once from outside, then from host to host."""
 
 from __future__ import annotations
 
 from pyinfra import host
 from pyinfra.api import deploy
 
-from modules.fleet import HostPlan
+from modules.fleet import HostPlan, load_fleet, plan_for
 from modules.operations.bundle_import import weights_loaded
 from modules.operations.tools import tools_installed
-from modules.operations.weights import weights_present
-from roles.weights.models import needed
+from modules.operations.weights import Wanted, weights_fetched, weights_seen
+from modules.operations.weights_spread import (
+    weights_offered,
+    weights_shared,
+    weights_sharing_ended,
+    weights_taken,
+)
+from roles.weights.models import everywhere, needed
 
 
 @deploy("Weights")
 def weights(plan: HostPlan) -> None:
-    """Have the model of every service on the host; a model that two services share is fetched once."""
-    models = needed(service.model for service in plan.services)
-    if not models:
-        return
-    tools_installed(name="Hub client and benchmark")
-    bundle = plan.settings.network.bundle
-    if bundle is not None:
-        for model in host.loop(models):
+    """Have the model of every service on the host; one that two services or hosts share is fetched once."""
+    wanted = needed(service.model for service in plan.services)
+    models = {(model.repository, model.revision): model for model in wanted}
+    if models:
+        tools_installed(name="Hub client, peer-to-peer engine and benchmark")
+    settings, bundle = plan.settings, plan.settings.network.bundle
+    # In the same order on all hosts, so that those that want the same model meet at it.
+    for key in host.loop(everywhere(plan_for(name) for name in load_fleet().hosts)):
+        if key not in models:
+            continue
+        model, title = models[key], f"Weights {key[0]}"
+        if bundle is not None:
             weights_loaded(
-                name=f"Weights {model.repository} from {bundle}",
+                name=f"{title} from {bundle}",
                 model=model,
-                weights=plan.settings.weights,
-                reserve_gib=plan.settings.hardware.reserve_disk_gib,
+                weights=settings.weights,
+                reserve_gib=settings.hardware.reserve_disk_gib,
                 bundle=bundle,
             )
-        return
-    for model in host.loop(models):
-        weights_present(
-            name=f"Weights {model.repository}",
-            model=model,
-            weights=plan.settings.weights,
-            reserve_gib=plan.settings.hardware.reserve_disk_gib,
-        )
+            continue
+        here = Wanted(model, settings.weights, settings.hardware.reserve_disk_gib)
+        weights_seen(name=title, wanted=here)
+        weights_fetched(name=f"{title} from outside", wanted=here)
+        # Where that failed, another host does it.
+        weights_fetched(name=f"{title} from outside, by another host", wanted=here)
+        weights_offered(name=f"{title} described for the other hosts", wanted=here)
+        weights_shared(name=f"{title} given to the other hosts", wanted=here)
+        weights_taken(name=f"{title} taken from the other hosts", wanted=here)
+        weights_sharing_ended(name=f"{title} given no longer", wanted=here)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from modules.fleet import HostPlan
 from modules.spec.model import Model
 
 
@@ -14,6 +15,11 @@ def needed(models: Iterable[Model]) -> list[Model]:
         key = (model.repository, model.revision)
         merged[key] = _both(merged[key], model) if key in merged else model
     return list(merged.values())
+
+
+def everywhere(plans: Iterable[HostPlan]) -> list[tuple[str, str]]:
+    """Repository and revision of all models that any of the hosts serves, in one order."""
+    return sorted({(service.model.repository, service.model.revision) for plan in plans for service in plan.services})
 
 
 def _both(one: Model, other: Model) -> Model:

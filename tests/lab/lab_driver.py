@@ -143,6 +143,15 @@ class Lab:
         finally:
             self._write_faults(())
 
+    @contextmanager
+    def shaped(self, host: str, mbit: float) -> Iterator[None]:
+        """While this lasts, the host (or `mirror`) has a link of so many Mbit/s each way."""
+        self.command("shape", host, "--mbit", f"{mbit:g}")
+        try:
+            yield
+        finally:
+            self.command("shape", host)
+
     def requests(self, since: int = 0, host: str | None = None) -> list[dict[str, Any]]:
         """What the mirror was asked, in order; `since`: leave out so many at the start; `host`: only its requests."""
         path = self.layout.mirror_state / "requests.jsonl"

@@ -21,6 +21,8 @@ JOB = Job("image", "abc", "image x", ("true",), 60)
 
 # What pyinfra makes of a connection that ends while a command runs: no status, no output, no exception.
 CUT = "cut"
+# The same, of a host that goes down, when sudo no longer finds its name.
+COMPLAINS = "complains"
 
 
 class Output:
@@ -29,8 +31,15 @@ class Output:
         self.output = "\n".join(lines)
 
 
+class GoneClient:
+    """A connection that has ended."""
+
+    def get_transport(self) -> None:
+        """None is left."""
+
+
 class Connector:
-    client = None
+    client: GoneClient | None = None
 
     def disconnect(self) -> None:
         """Nothing to forget."""
@@ -60,6 +69,9 @@ class Host:
             raise answer
         if answer is CUT:
             return False, Output([])
+        if answer is COMPLAINS:
+            self.connector.client = GoneClient()
+            return False, Output(["sudo: unable to resolve host spark-1: Temporary failure in name resolution"])
         return True, Output([answer if isinstance(answer, str) else json.dumps({"job": "image-abc", **answer})])
 
     def connect(self, **_: Any) -> None:
@@ -120,8 +132,9 @@ def test_a_broken_connection_is_made_anew() -> None:
     assert host.connects == 2
 
 
-def test_a_connection_that_is_cut_in_the_middle_of_a_look_is_made_anew() -> None:
-    host = Host(RUNNING, CUT, RUNNING, DONE)
+@pytest.mark.parametrize("cut", [CUT, COMPLAINS])
+def test_a_connection_that_is_cut_in_the_middle_of_a_look_is_made_anew(cut: str) -> None:
+    host = Host(RUNNING, cut, RUNNING, DONE)
 
     assert followed(host)
     assert host.connects == 1

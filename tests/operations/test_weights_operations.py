@@ -12,11 +12,13 @@ from modules.facts.job import JobState, JobStatus
 from modules.facts.tools import ToolsInUse
 from modules.facts.weights import WeightsOnHost, WeightsState
 from modules.hostside import install_tools
+from modules.operations import spread_board
 from modules.operations import weights as operations
 from modules.operations.follow import follow
 from modules.operations.hostside import programs
 from modules.operations.tools import lock_identity, tools_installed
-from modules.operations.weights import Wish, fetch_job, record_commit, weights_present
+from modules.operations.weights import Wanted, Wish, fetch_job, record_commit, weights_fetched, weights_seen
+from modules.operations.weights_hashed import weights_hashed
 from modules.spec.lock import Lock
 from modules.spec.model import Model
 from modules.spec.settings import Weights
@@ -48,6 +50,7 @@ def lock(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return Lock(models=held)
 
     held = models
+    monkeypatch.setattr(spread_board, "_board", {})
     monkeypatch.setattr(operations, "load_fleet", Fleet)
     monkeypatch.setattr(operations, "read_lock", lambda _: Lock(models=held))
     monkeypatch.setattr(operations, "record", record)
@@ -55,8 +58,12 @@ def lock(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def given(state: WeightsState | None, model: Model = PINNED) -> tuple[StubHost, list[Any]]:
+    """All commands of a host that is alone in its run."""
     host = StubHost({WeightsOnHost: state})
-    return host, commands_of(host, weights_present, model=model, weights=WEIGHTS, reserve_gib=2.0)
+    wanted = Wanted(model, WEIGHTS, 2.0)
+    return host, [
+        command for each in (weights_seen, weights_fetched) for command in commands_of(host, each, wanted=wanted)
+    ]
 
 
 def test_a_model_that_is_verified_and_untouched_is_no_change() -> None:
@@ -183,3 +190,21 @@ def test_tools_of_this_lock_are_no_change_and_others_are_replaced() -> None:
     start, following = commands_of(StubHost({ToolsInUse: "none"}), tools_installed)
     assert f"start tools {wanted}" in start.get_raw_value()
     assert following.function is follow
+
+
+def test_hashing_again_is_a_job_whatever_the_stamp_says() -> None:
+    host = StubHost({WeightsOnHost: WHOLE})
+
+    start, following = commands_of(host, weights_hashed, wanted=Wanted(PINNED, WEIGHTS, 2.0))
+
+    assert "verify_weights.py --repository owner/big --revision " + COMMIT in start.get_raw_value()
+    assert start.get_raw_value().endswith(" --hash")
+    assert following.function is follow
+
+
+def test_what_was_never_verified_is_refused_with_what_to_do() -> None:
+    (refusal,) = commands_of(
+        StubHost({WeightsOnHost: WeightsState()}), weights_hashed, wanted=Wanted(PINNED, WEIGHTS, 2)
+    )
+
+    assert "run deploys/weights.py first" in refusal.get_raw_value()

@@ -141,7 +141,7 @@ REFUSALS = (
         defaults: {weights: {zzz: 1}}
         hosts: {spark-1: {}}
         """,
-        (2, "defaults.weights.zzz", "unknown key; known keys: home, workers"),
+        (2, "defaults.weights.zzz", "unknown key; known keys: home, remove_unneeded, spread, workers"),
     ),
     refusal(
         "duplicate host by name",

@@ -52,6 +52,11 @@ class Hub:
         lines = map(json.loads, (self.root / "requests.jsonl").read_text().splitlines())
         return sum(line["bytes"] for line in lines if line["method"] == "GET" and line["path"].endswith(f"/{name}"))
 
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """What the hub noted of each request for a file."""
+        lines = map(json.loads, (self.root / "requests.jsonl").read_text().splitlines())
+        return [line for line in lines if line["path"].endswith(f"/{name}")]
+
     def forget(self) -> None:
         (self.root / "requests.jsonl").unlink(missing_ok=True)
 
@@ -339,6 +344,67 @@ def test_a_cache_without_links_is_taken_over_and_its_dangling_links_are_mended(h
     assert {path.name: path.read_bytes() for path in hub.snapshot.iterdir()} == {**LARGE, **SMALL}
     assert all(path.readlink().parent.name == "blobs" for path in hub.snapshot.iterdir())
     assert len(list(blobs.iterdir())) == 3
+
+
+def test_a_file_that_is_not_of_the_model_is_noticed_and_put_where_no_engine_loads_it(hub: Hub) -> None:
+    hub.fetch()
+    hub.forget()
+    stray = hub.snapshot / "model-3.safetensors"
+    stray.write_bytes(b"of another model")
+    (problem,) = hub.look()["problems"]
+    assert problem == f"{stray}: the hub publishes no such file"
+
+    assert hub.fetch("--commit", COMMIT) == 0
+
+    assert not stray.exists()
+    assert hub.look()["problems"] == []
+    (note,) = json.loads((hub.root / "result.json").read_text())["notes"]
+    assert f"{stray}: the hub publishes no such file; it is kept as " in note
+    assert hub.requests() == []
+
+
+def test_a_file_of_the_commit_that_the_filters_leave_out_is_nothing_strange(hub: Hub) -> None:
+    hub.fetch()
+    (hub.snapshot / "original").mkdir()
+    (hub.snapshot / "original" / "model.bin").write_bytes(DECOYS["original/model.bin"])
+
+    assert hub.look()["problems"] == []
+
+
+def test_a_connection_that_stalls_is_renewed_and_goes_on_where_it_stood(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 0.5)
+    hub.faults({"path": "model-2", "method": "GET", "stall_after": 9000, "times": 1})
+
+    assert hub.fetch() == 0
+
+    assert hub.look(hashes=True)["problems"] == []
+    (resumed,) = (line for line in hub.lines("model-2.safetensors") if line["range"])
+    assert resumed["range"] == "bytes=9000-"
+
+
+def test_a_flip_on_the_way_is_fetched_anew_and_told(hub: Hub) -> None:
+    hub.faults({"path": "model-2", "method": "GET", "flip_at": 9000, "times": 1})
+
+    assert hub.fetch() == 0
+
+    (note,) = json.loads((hub.root / "result.json").read_text())["notes"]
+    assert note.startswith("model-2.safetensors: sha256 ")
+    assert (hub.snapshot / "model-2.safetensors").read_bytes() == LARGE["model-2.safetensors"]
+
+
+@pytest.mark.parametrize("length", [20_000, 30_000])
+def test_a_length_that_is_wrong_is_told_before_a_byte_is_taken(
+    hub: Hub, capsys: pytest.CaptureFixture[str], length: int
+) -> None:
+    hub.faults({"path": "model-2", "method": "GET", "length": length})
+
+    assert hub.fetch() == 1
+
+    assert f"model-2.safetensors: the answer has {length} bytes" in capsys.readouterr().err
+    hub.faults()
+    assert hub.fetch() == 0
 
 
 def test_a_disk_that_is_too_small_is_refused_before_the_first_byte(

@@ -1,7 +1,7 @@
 """`python3 -m mirror`: everything of the lab mirror in one process.
 
 Reads `/srv/mirror` (`hub`, `encodings`, `apt`, `wheels`, `registry`, `tls`) and `/var/lib/mirror` (`names.json`,
-`faults.json`, `registry` with more images); writes `/var/lib/mirror/requests.jsonl`.
+`faults.json`, `hub` with more models, `registry` with more images); writes `/var/lib/mirror/requests.jsonl`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     faults, journal = Faults(STATE / "faults.json"), Journal(STATE / "requests.jsonl")
     tls = tls_context(CONTENT / "tls" / "server.pem", CONTENT / "tls" / "server.key")
     sites = {
-        "hub.lab": hub_site(CONTENT / "hub"),
+        "hub.lab": hub_site(CONTENT / "hub", STATE / "hub"),
         "encodings.lab": static_site(CONTENT / "encodings"),
         "apt.lab": static_site(CONTENT / "apt"),
         "pypi.lab": wheel_site(CONTENT / "wheels"),

@@ -2,8 +2,9 @@
 
 A list of objects, the first that matches counts: `host` and `method` (exact; left out: any), `path` (a regular
 expression that is searched for), and what to do: `status` with `headers` and `body` · `drop: true` (close without an
-answer) · `cut_after: N` (close after N bytes of the body) · `flip_at: N` (another byte at N of a file) · `delay_s`
-(wait first). `times: N` ends a fault after N requests.
+answer) · `cut_after: N` (close after N bytes of the body) · `stall_after: N` (then send nothing more) · `flip_at: N`
+(another byte at N of a file) · `length: N` (say this Content-Length) · `delay_s` (wait first). `times: N` ends a fault
+after N requests.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class Fault:
     drop: bool = False
     cut_after: int | None = None
     flip_at: int | None = None
+    stall_after: int | None = None
+    length: int | None = None
     delay_s: float = 0.0
 
 

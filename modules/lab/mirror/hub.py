@@ -7,6 +7,7 @@ Layout: `<owner>/<name>/hub.json` with `refs` (branch or tag → commit) and `co
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 from urllib.parse import unquote
@@ -30,19 +31,23 @@ class HubIndex(TypedDict):
     commits: dict[str, list[HubFile]]
 
 
-def hub_site(root: Path) -> Site:
-    """Serve `/api/models/...` and `/<owner>/<name>/resolve/<revision>/<path>`."""
+def hub_site(*roots: Path) -> Site:
+    """Serve `/api/models/...` and `/<owner>/<name>/resolve/<revision>/<path>`; of several roots, what each has."""
 
     def serve(request: Request) -> Response:
         parts = [unquote(part) for part in request.path.strip("/").split("/")]
         match parts:
             case ["api", "models", owner, name, *rest]:
-                return _api(root, f"{owner}/{name}", rest)
+                return _api(_root(roots, f"{owner}/{name}"), f"{owner}/{name}", rest)
             case [owner, name, "resolve", revision, *path] if path:
-                return _resolve(root, f"{owner}/{name}", revision, "/".join(path))
+                return _resolve(_root(roots, f"{owner}/{name}"), f"{owner}/{name}", revision, "/".join(path))
         return not_found(request)
 
     return serve
+
+
+def _root(roots: Sequence[Path], repository: str) -> Path:
+    return next((root for root in roots if _index(root, repository) is not None), roots[0])
 
 
 def _api(root: Path, repository: str, rest: list[str]) -> Response:

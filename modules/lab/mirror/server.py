@@ -18,6 +18,8 @@ from .ranges import UnsatisfiableRangeError, parse_range
 
 _CHUNK = 1 << 20
 _IDLE_SECONDS = 120.0
+# Longer than any client waits.
+_STALL_SECONDS = 90.0
 
 
 class MirrorServer(ThreadingHTTPServer):
@@ -123,13 +125,14 @@ class _Handler(BaseHTTPRequestHandler):
         if part is not None:
             headers["Content-Range"] = f"bytes {first}-{last}/{size}"
         status, length = (206 if part else 200), last - first + 1
-        self._start(status, headers, length)
+        self._start(status, headers, length if fault.length is None else fault.length)
         if self.command == "HEAD":
             return status, 0
         return status, self._copy(path, first, length, fault)
 
     def _copy(self, path: Path, first: int, length: int, fault: Fault) -> int:
-        wanted = length if fault.cut_after is None else min(length, fault.cut_after)
+        ends = [end for end in (length, fault.cut_after, fault.stall_after) if end is not None]
+        wanted = min(ends)
         sent = 0
         with path.open("rb") as file:
             file.seek(first)
@@ -137,7 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
                 chunk = file.read(min(_CHUNK, wanted - sent))
                 self.wfile.write(_flipped(chunk, fault.flip_at, first + sent))
                 sent += len(chunk)
-        if wanted < length:
+        if wanted < length and wanted == fault.stall_after:
+            time.sleep(_STALL_SECONDS)
+        if wanted < length or fault.length is not None:
             self._hang_up()
         return sent
 

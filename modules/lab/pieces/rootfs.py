@@ -19,7 +19,7 @@ _LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/
 # What a DGX Spark has before anybody provisions it, as far as a container can have it.
 _HOST = (
     "systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "python3", "python3-venv", "iproute2", "iptables",
-    "kmod", "procps", "ca-certificates", "curl", "docker.io", "g++",
+    "kmod", "procps", "ca-certificates", "curl", "docker.io", "g++", "rsync",
 )  # fmt: skip
 # What images are built upon: Python as in the official slim image, the one library of Debian's that vLLM links to, and
 # git, by which recipes fetch their sources.

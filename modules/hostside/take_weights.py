@@ -1,0 +1,228 @@
+"""Take a model from the other hosts of the fleet, verify every file of it, and give pieces on meanwhile.
+
+    take_weights.py REQUEST
+
+Runs in the tools' environment, as a job. REQUEST: see `swarm.Request`; it is removed at the end. What is there already
+is not taken again; a file that is not what the hub publishes is set aside and taken anew, alone.
+
+Writes the job's `result.json`: `commit`, `notes` (which files were wrong). Exit status: 0 all files are there and
+right; 1 with the reason in the last lines.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.progress import Progress, Tally
+    from modules.hostside.swarm import Request, Swarm
+    from modules.hostside.swarm_pieces import HASH_BYTES, hashes, ordered, pieces
+    from modules.hostside.weights_blobs import (
+        HUB_PART,
+        PEER_PART,
+        GiveUpError,
+        alone,
+        check_parts,
+        check_present,
+        lacking,
+        part_of,
+        publish,
+        require_space,
+    )
+    from modules.hostside.weights_stamp import WantedFile
+else:
+    from atomic import read_json, write_json
+    from progress import Progress, Tally
+    from swarm import Request, Swarm
+    from swarm_pieces import HASH_BYTES, hashes, ordered, pieces
+    from weights_blobs import (
+        HUB_PART,
+        PEER_PART,
+        GiveUpError,
+        alone,
+        check_parts,
+        check_present,
+        lacking,
+        part_of,
+        publish,
+        require_space,
+    )
+    from weights_stamp import WantedFile
+
+_TICK_S = 0.5
+# No peer gives anything: those who have the rest are gone.
+PATIENCE_S = 60.0
+# Somebody takes from us still, but nothing moves: it is stuck, and the run shall go on.
+_LINGER_S = 15.0
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_GIB = 1024**3
+
+
+def run(request: Request, progress: Progress) -> None:
+    """All of it."""
+    repository = request.repository
+    swarm: Swarm | None = None
+    with alone(repository):
+        require_space(repository, request.files, request.reserve_bytes)
+        present = Tally(progress, "verifying", sum({file.digest: file.size for file in request.files}.values()))
+        notes = check_present(repository, request.commit, request.files, present.add)
+        notes = [note if "no such file" in note else f"{note}; it was taken anew" for note in notes]
+        for note in notes:
+            print(note)
+        missing = lacking(repository, request.files)
+        if missing:
+            swarm = take(request, missing, progress)
+        publish(
+            repository,
+            request.revision,
+            request.commit,
+            request.files,
+            filters=request.filters,
+            tree=request.tree,
+        )
+    own = os.environ.get("TINDERBOX_JOB_DIR")
+    if own:
+        write_json(Path(own) / "result.json", {"commit": request.commit, "notes": notes})
+    taken = swarm.status().total_payload_download if swarm is not None else 0
+    print(f"from peers: {len(missing)} of {len(request.files)} files, {taken} bytes", flush=True)
+    if swarm is not None:
+        linger(swarm, progress)
+        swarm.close()
+
+
+def take(request: Request, missing: list[WantedFile], progress: Progress) -> Swarm:
+    """Have all of the missing files, each verified; the swarm goes on."""
+    repository = request.repository
+    (repository.folder / "blobs").mkdir(parents=True, exist_ok=True)
+    for file in missing:
+        if file.size == 0:
+            repository.blob(file).touch()
+    missing = [file for file in missing if file.size]
+    swarm = Swarm(request, *gathered(request, missing, progress))
+    memory = repository.folder / ".tinderbox-swarm.json"
+    await_all(swarm, memory, [part_of(repository, file, PEER_PART) for file in missing], progress)
+    total = sum({file.digest: file.size for file in request.files}.values())
+    tally = Tally(progress, "verifying", total, total - sum(file.size for file in missing))
+    wrong = check_parts(repository, missing, PEER_PART, tally.add, rename=lambda _, blob: swarm.rename(blob.name))
+    memory.unlink(missing_ok=True)
+    if wrong:
+        raise GiveUpError("came whole from the peers, and is another on this disk: " + "; ".join(wrong))
+    return swarm
+
+
+def gathered(
+    request: Request, missing: list[WantedFile], progress: Progress
+) -> tuple[dict[str, str], list[bool], dict[int, list[bool]]]:
+    """The names that the files have now, which pieces are here, and which blocks of further pieces.
+
+    What a killed process left is believed only where its hash is right.
+    """
+    repository = request.repository
+    files = ordered(request.files)
+    lacks = {file.digest for file in missing}
+    names = {file.digest: file.digest + (PEER_PART if file.digest in lacks else "") for file in files}
+    for file in missing:
+        part, beginning = part_of(repository, file, PEER_PART), part_of(repository, file, HUB_PART)
+        if beginning.exists() and not part.exists():
+            beginning.replace(part)
+    cut = pieces(files, request.piece_bytes)
+    paths = [repository.folder / "blobs" / names[file.digest] for file in files]
+    whole = [files[piece.file].digest not in lacks for piece in cut]
+    begun = [number for number, piece in enumerate(cut) if not whole[number] and paths[piece.file].exists()]
+    tally = Tally(progress, "looking at what is here", sum(cut[number].size for number in begun))
+    found = dict(zip(begun, hashes(paths, [cut[number] for number in begun], tally.add), strict=True))
+    wanted = [request.pieces[start : start + HASH_BYTES] for start in range(0, len(request.pieces), HASH_BYTES)]
+    have = [whole[number] or found.get(number) == wanted[number] for number in range(len(cut))]
+    blocks = recalled(repository.folder / ".tinderbox-swarm.json", request.piece_bytes)
+    return names, have, {number: marks for number, marks in blocks.items() if not have[number]}
+
+
+def recalled(memory: Path, piece_bytes: int) -> dict[int, list[bool]]:
+    """What `remember` wrote; nothing after a restart of the host, which may have lost some of it."""
+    found = read_json(memory)
+    if found is None or found.get("boot") != _BOOT.read_text() or found.get("piece_bytes") != piece_bytes:
+        return {}
+    unfinished = found.get("unfinished")
+    blocks = unfinished if isinstance(unfinished, dict) else {}
+    return {int(number): [mark == "1" for mark in str(marks)] for number, marks in blocks.items()}
+
+
+def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress) -> None:
+    """Wait until all is here, and remember on the way what of it is, for a process that is killed."""
+    total, best, moved = sum(file.size for file in swarm.files), -1, time.monotonic()
+    while True:
+        swarm.connect()
+        status = swarm.status()
+        progress.report("from peers", status.total_wanted_done, total, "bytes")
+        if status.errc.value():
+            raise GiveUpError(f"{swarm.request.repository.folder}: {status.errc.message()}: mend that and run again")
+        if status.is_seeding:
+            return
+        if status.total_done > best:
+            best, moved = status.total_done, time.monotonic()
+        elif time.monotonic() - moved > PATIENCE_S:
+            raise GiveUpError(_stalled(swarm, status.total_wanted_done, total))
+        remember(swarm, memory, parts)
+        time.sleep(_TICK_S)
+
+
+def _stalled(swarm: Swarm, done: int, total: int) -> str:
+    peers = swarm.peers()
+    whole = [peer.address for peer in peers if peer.whole]
+    return (
+        f"{swarm.request.repository.name}: no peer gave anything for {PATIENCE_S:.0f} s; {done / _GIB:.2f} of "
+        f"{total / _GIB:.2f} GiB are here and stay. Connected: {', '.join(peer.address for peer in peers) or 'none'}; "
+        f"with all of it: {', '.join(whole) or 'none'}. Run again; where none connects, hosts must reach each other at "
+        f"port {swarm.request.port} (weights.spread)"
+    )
+
+
+def remember(swarm: Swarm, memory: Path, parts: list[Path]) -> None:
+    """Flush what came, and write down which blocks of unfinished pieces are on the disk."""
+    blocks = {str(number): "".join("01"[mark] for mark in marks) for number, marks in swarm.unfinished().items()}
+    for part in parts:
+        if part.exists():
+            descriptor = os.open(part, os.O_RDONLY)
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+    write_json(memory, {"boot": _BOOT.read_text(), "piece_bytes": swarm.request.piece_bytes, "unfinished": blocks})
+
+
+def linger(swarm: Swarm, progress: Progress) -> None:
+    """Give on to those who still take from us."""
+    # For those who wait until all have it, to see that this host has.
+    time.sleep(_TICK_S)
+    given, moved = -1, time.monotonic()
+    while any(not peer.whole for peer in swarm.peers()):
+        status = swarm.status()
+        progress.report("given to peers", status.total_payload_upload, 0, "bytes")
+        if status.total_payload_upload > given:
+            given, moved = status.total_payload_upload, time.monotonic()
+        elif time.monotonic() - moved > _LINGER_S:
+            return
+        time.sleep(_TICK_S)
+
+
+def main() -> int:
+    """Entry point."""
+    path = Path(sys.argv[1])
+    try:
+        request = Request.read(path)
+        run(request, Progress())
+    except (GiveUpError, OSError, KeyError) as reason:
+        print(f"{socket.gethostname()}: {reason}", file=sys.stderr)
+        return 1
+    path.unlink(missing_ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Which revisions of models no release needs any more, and how to be rid of them.
+
+    unneeded_weights.py list --home DIR --keep OWNER/NAME@COMMIT...     as JSON, changes nothing
+    unneeded_weights.py remove --home DIR --keep OWNER/NAME@COMMIT...   remove them, one line each
+
+Only revisions that Tinderbox has verified here are looked at. Needed are those of `--keep`, and those of every
+service's current and last good release. A blob that another revision of the repository uses stays, as does one of the
+client's store that repositories share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modules.hostside import weights_stamp
+    from modules.hostside.atomic import read_json
+    from modules.hostside.ledger import STATE
+    from modules.hostside.weights_blobs import alone
+else:
+    import weights_stamp
+    from atomic import read_json
+    from ledger import STATE
+    from weights_blobs import alone
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Unneeded:
+    """A revision that can go, and the blobs that go with it. `bytes`: what the disk gains."""
+
+    repository: weights_stamp.Repository
+    commit: str
+    blobs: tuple[Path, ...]
+
+    @property
+    def bytes(self) -> int:
+        """What the blobs occupy, but for those in the shared store."""
+        return sum(blob.lstat().st_blocks * 512 for blob in self.blobs if blob.exists())
+
+
+def released(root: Path = STATE) -> set[Key]:
+    """Repository and commit of every service's current and last good release."""
+    links = [link for name in ("current", "last-good") for link in (root / "ledger").glob(f"*/{name}")]
+    entries = [(read_json(link) or {}).get("release") for link in links]
+    return {(str(each["model"]), str(each["commit"])) for each in entries if isinstance(each, dict)}
+
+
+def unneeded(home: Path, needed: set[Key]) -> list[Unneeded]:
+    """What can go, in the order of names."""
+    found = []
+    for path in sorted(weights_stamp.STAMPS.glob("*.json")):
+        stamp = read_json(path)
+        if stamp is None or "snapshot" not in stamp:
+            continue
+        repository, commit = weights_stamp.Repository(home, str(stamp["repository"])), str(stamp["commit"])
+        if repository.stamp(commit) == path and (repository.name, commit) not in needed:
+            blobs = {repository.blob(file) for file in weights_stamp.stamped_files(stamp)}
+            found.append(Unneeded(repository, commit, tuple(sorted(blobs - _used_elsewhere(repository, commit)))))
+    return found
+
+
+def _used_elsewhere(repository: weights_stamp.Repository, commit: str) -> set[Path]:
+    used = set()
+    for snapshot in (repository.folder / "snapshots").glob("*"):
+        if snapshot.name != commit:
+            links = (entry for entry in snapshot.rglob("*") if entry.is_symlink())
+            used |= {Path(os.path.normpath(link.parent / link.readlink())) for link in links}
+    return used
+
+
+def remove(revision: Unneeded) -> None:
+    """Take it away. The stamp goes last, so that a cut leaves something that the next run finds and removes."""
+    repository, commit = revision.repository, revision.commit
+    with alone(repository):
+        for reference in (path for path in (repository.folder / "refs").rglob("*") if path.is_file()):
+            if reference.read_text().strip() == commit:
+                reference.unlink()
+        for blob in revision.blobs:
+            blob.unlink(missing_ok=True)
+        shutil.rmtree(repository.snapshot(commit), ignore_errors=True)
+        repository.tree(commit).unlink(missing_ok=True)
+        if not any((repository.folder / "snapshots").glob("*")):
+            shutil.rmtree(repository.folder)
+    repository.stamp(commit).with_suffix(".pieces.json").unlink(missing_ok=True)
+    repository.stamp(commit).unlink(missing_ok=True)
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=("list", "remove"))
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--keep", nargs="*", default=[])
+    arguments = parser.parse_args()
+    keep = {(name, commit) for name, _, commit in (each.rpartition("@") for each in arguments.keep)}
+    found = unneeded(arguments.home, released() | keep)
+    if arguments.verb == "list":
+        print(
+            json.dumps([{"revision": f"{each.repository.name}@{each.commit}", "bytes": each.bytes} for each in found])
+        )
+        return 0
+    for each in found:
+        size = each.bytes
+        remove(each)
+        print(f"removed {each.repository.name}@{each.commit}: {size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
