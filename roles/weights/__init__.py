@@ -1,4 +1,4 @@
-"""The weights of the served models, at a pinned commit, each file verified: once from outside, then from host to host."""
+"""The weights of the served models, at a pinned commit, verified: fetched once, then passed from host to host."""
 
 from __future__ import annotations
 
