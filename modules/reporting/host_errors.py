@@ -47,6 +47,10 @@ def watch_errors() -> None:
     logger = logging.getLogger("pyinfra")
     if not any(isinstance(handler, _Errors) for handler in logger.handlers):
         logger.addHandler(_Errors(logger, os.environ.get(ERRORS_FILE)))
+    # Where nobody takes paramiko's records, Python prints them: tracebacks of what the host's error says in a line.
+    paramiko = logging.getLogger("paramiko")
+    if not paramiko.handlers:
+        paramiko.addHandler(logging.NullHandler())
 
 
 def read_errors(path: Path) -> dict[str, list[HostError]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,18 @@ def told(said: str, host: str, fleet: Path) -> str:
     found = advice(said, load_fleet(fleet).hosts[host], fleet)
     assert found is not None
     return found
+
+
+def test_tracebacks_of_the_ssh_client_are_not_printed(errors: Path) -> None:
+    script = (
+        "import logging; from modules.reporting.host_errors import watch_errors; watch_errors(); "
+        "logging.getLogger('paramiko.transport').error('Traceback (most recent call last):')"
+    )
+    root = Path(__file__).resolve().parents[2]
+
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True)
+
+    assert done.stderr == ""
 
 
 def test_the_errors_of_a_host_are_kept_with_the_operation_that_was_under_way(
