@@ -64,6 +64,8 @@ def _compose(path: Path, text: str) -> Node:
         mark = error.problem_mark or error.context_mark
         words = ", ".join(part for part in (error.context, error.problem) if part)
         line = mark.line + 1 if mark else 1
+        if mark and text.split("\n")[mark.line][mark.column :].startswith("\t"):
+            raise refuse(path, line, "no valid YAML: a tab stands here", "indent with spaces") from None
         raise refuse(path, line, f"no valid YAML: {words}", "correct the syntax here or on the line above") from None
     except (yaml.YAMLError, RecursionError) as error:
         words = getattr(error, "reason", None) or "nested too deep"

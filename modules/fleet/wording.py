@@ -32,7 +32,10 @@ _FORMS: tuple[tuple[Any, str], ...] = (
 _FORM_OF_PATTERN: dict[str, str] = {
     r"^[0-9A-F]{40}$": "40 hex digits in upper case",
     r"^\d+[kmg]$": "a number with k, m or g, as in 100m",
-    **{constraint.pattern: form for kind, form in _FORMS for constraint in typing.get_args(kind)[1:]},
+    r"^cuda-toolkit-\d+-\d+$": "the name of a toolkit's package, as in cuda-toolkit-13-0",
+    r"^[A-Za-z0-9.-]+(:\d+)?$": "host or host:port, without https:// and without a path",
+    r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$": "owner/name, as the hub has it",
+    **{typing.get_args(kind)[1].pattern: form for kind, form in _FORMS},
 }
 
 
@@ -63,8 +66,8 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], Words]] = {
 }
 _KINDS: dict[str, Words] = {
     "string": ("not text", "write a text, in quotes if need be"),
-    "int": ("not a whole number", "write a whole number"),
-    "float": ("not a number", "write a number"),
+    "int": ("not a whole number", "write a whole number, without a unit"),
+    "float": ("not a number", "write a number, without a unit"),
     "bool": ("neither true nor false", "write true or false"),
     "dict": ("not a mapping", "write `key: value` lines below it"),
     "model": ("not a mapping", "write `key: value` lines below it"),

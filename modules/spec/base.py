@@ -32,8 +32,20 @@ def _ip_address(value: str) -> str:
     return value
 
 
+def _address(value: str) -> str:
+    # A colon stands in IPv6 addresses alone: behind a name or an IPv4 address it is a port.
+    if ":" in value:
+        try:
+            ipaddress.IPv6Address(value)
+        except ValueError:
+            raise ValueError("not an address: write it without a port, which goes under ssh: {port: 22}") from None
+    return value
+
+
 def _ipv4_network(value: str) -> str:
     try:
+        if "/" not in value:
+            raise ValueError(value)  # Python reads a lone address as a network of one, which no other host is in.
         ipaddress.IPv4Network(value)
     except ValueError:
         raise ValueError("not an IPv4 network: write it as 192.168.100.0/24, without host bits") from None
@@ -57,7 +69,11 @@ HostName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$", min_length=2, max_length=253)
 ]
 # What getaddrinfo takes: a name, an IPv4 or an IPv6 address (with its zone).
-Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:]([A-Za-z0-9.:%_-]*[A-Za-z0-9:])?$", max_length=253)]
+Address = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9:]([A-Za-z0-9.:%_-]*[A-Za-z0-9:])?$", max_length=253),
+    AfterValidator(_address),
+]
 IpAddress = Annotated[str, AfterValidator(_ip_address)]
 Ipv4Network = Annotated[str, AfterValidator(_ipv4_network)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

@@ -61,6 +61,16 @@ class Threshold(Strict):
             raise broken_rule("give at least one of min, max, warn_min, warn_max, last_good, fleet")
         return self
 
+    @model_validator(mode="after")
+    def _ordered(self) -> Threshold:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise broken_rule("no figure is at least min and at most max: make min smaller than max", "min")
+        if self.min is not None and self.warn_min is not None and self.warn_min < self.min:
+            raise broken_rule("what is below warn_min has failed by min already: make warn_min larger", "warn_min")
+        if self.max is not None and self.warn_max is not None and self.warn_max > self.max:
+            raise broken_rule("what is above warn_max has failed by max already: make warn_max smaller", "warn_max")
+        return self
+
 
 class Gate(Strict):
     """Workloads, and what is asked of them. `thresholds`: metric → bounds, by the names that the workloads give.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from modules.spec.base import Sha256, Strict
+from modules.spec.base import Sha256, Strict, broken_rule
 
 # A stream that has begun and then says nothing for so long stands still. At 1024 streams others' prompts alone cause
 # pauses of 15 s (baseline vllm-mxfp4-many-chunks, p99 of itl), so such a workload sets more.
@@ -38,6 +38,14 @@ class BenchyWorkload(Strict):
     latency_mode: Literal["generation", "api", "none"] = "generation"
     coherence: bool = True
     longest_pause_s: float = Field(default=PAUSE_S, gt=0)
+
+    @model_validator(mode="after")
+    def _can_be_run(self) -> BenchyWorkload:
+        # Not by the items' own type: pydantic then also calls a list empty whose items are all refused.
+        for name, least in (("pp", 1), ("tg", 1), ("depth", 0), ("concurrency", 1)):
+            if min(getattr(self, name)) < least:
+                raise broken_rule(f"out of range: each must be at least {least}", name)
+        return self
 
     def metrics(self) -> tuple[str, ...]:
         """Name every metric that this workload produces."""

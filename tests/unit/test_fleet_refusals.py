@@ -256,7 +256,7 @@ REFUSALS = (
         ssh: {port: ssh}
         hosts: {spark-1: {}}
         """,
-        (2, "ssh.port", "not a whole number; write a whole number"),
+        (2, "ssh.port", "not a whole number; write a whole number, without a unit"),
     ),
     refusal(
         "one port for two services",
@@ -736,6 +736,56 @@ REFUSALS = (
         "an address with its port",
         """\
         fleet: office
+        hosts: {spark-1: {address: "10.0.0.11:22"}}
+        """,
+        (2, "hosts.spark-1.address", "not an address; write it without a port, which goes under ssh: {port: 22}"),
+    ),
+    refusal(
+        "numbers with units, and a toolkit that is none",
+        """\
+        fleet: office
+        defaults:
+          hardware: {memory_gib: 115GiB}
+          cuda: {package: cuda}
+        hosts: {spark-1: {}}
+        """,
+        (3, "defaults.hardware.memory_gib", "not a number; write a number, without a unit"),
+        (4, "defaults.cuda.package", "as in cuda-toolkit-13-0"),
+    ),
+    refusal(
+        "a lone address for the network between hosts",
+        """\
+        fleet: office
+        defaults:
+          weights: {spread: {network: 192.168.100.1}}
+        hosts: {spark-1: {}}
+        """,
+        (3, "defaults.weights.spread.network", "not an IPv4 network; write it as 192.168.100.0/24"),
+    ),
+    refusal(
+        "a warning behind its failure",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-20b
+              gate:
+                workload: {pp: [512], tg: [0]}
+                thresholds:
+                  pp512 c1: {min: 50, warn_min: 40}
+                  ttfr@pp512 c1: {min: 50, max: 40}
+        hosts: {spark-1: {}}
+        """,
+        (8, "defaults.services.gpt-oss.gate.workload.tg", "out of range; each must be at least 1"),
+        (10, "defaults.services.gpt-oss.gate.thresholds.pp512 c1.warn_min", "failed by min already; make warn_min"),
+        (11, "defaults.services.gpt-oss.gate.thresholds.ttfr@pp512 c1.min", "at most max; make min smaller than max"),
+    ),
+    refusal(
+        "an address with the width of its network",
+        """\
+        fleet: office
         hosts: {spark-1: {address: "10.0.0.11/24"}}
         """,
         (2, "hosts.spark-1.address", "has not the right form; write a host name or an IP address without a port"),
@@ -838,7 +888,7 @@ def test_refusal_names_file_line_key_and_remedy(case: Refusal, tmp_path: Path, m
         (b"- spark-1\n- spark-2\n", 1, "not a mapping"),
         (b"just words\n", 1, "not a mapping"),
         (b"fleet: office\nhosts: {spark-1: {}\n", 3, "no valid YAML"),
-        (b"fleet: office\nhosts:\n\tspark-1: {}\n", 3, "no valid YAML"),
+        (b"fleet: office\nhosts:\n\tspark-1: {}\n", 3, "a tab stands here; indent with spaces"),
         (b"fleet: office\nhosts: *none\n", 2, "no valid YAML"),
         (b"fleet: office\n---\nfleet: other\n", 2, "no valid YAML"),
         (b"fleet: caf\xe9\n", 1, "not UTF-8"),
