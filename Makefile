@@ -45,7 +45,7 @@ test-unit: setup  ## the tests that need no host
 test-long: setup  ## the tests that take longer than make test allows
 	@pytest tests/lab -m long
 
-lint: setup  ## ruff, mypy, hadolint
+lint: setup  ## ruff and mypy (hadolint is among the tests)
 	@ruff check . && ruff format --check .
 	@mypy .
 
@@ -68,4 +68,4 @@ lab-clean: setup  ## as lab-down, and the cached pieces too
 	@python -m modules.lab clean
 
 lock: setup  ## renew requirements.lock
-	@uv pip compile --universal --generate-hashes --no-emit-index-url --group dev --group lab pyproject.toml -o requirements.lock -q
+	@PATH="$$PATH:$(CURDIR)/.venv-uv/bin" uv pip compile --universal --generate-hashes --no-emit-index-url --group dev --group lab pyproject.toml -o requirements.lock -q
