@@ -66,6 +66,7 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     if engine is None:
         return
     yield from _engine_rules(service, engine)
+    yield from _model_rules(service, engine, catalog)
     yield from _gate_rules(service, engine, catalog)
     recipe = chosen_recipe(engine, service.image, catalog.images)
     if recipe is not None:
@@ -83,6 +84,14 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
     for flag in service.flags:
         if flag in fixed:
             yield ("flags", flag), "this flag is set by the service's own keys", "use engine, model, port, listen"
+
+
+def _model_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
+    model = catalog.models.get(service.model) if isinstance(service.model, str) else service.model
+    if model is not None and model.file is None and engine.command[:1] == ("llama-server",):
+        # Known only after an hour of building and fetching, else.
+        what = f"engine {service.engine} serves one GGUF file, and this model names none"
+        yield ("model",), what, "take one whose entry has `file`, as gpt-oss-120b-gguf, or add `file`"
 
 
 def _gate_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:

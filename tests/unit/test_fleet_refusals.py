@@ -733,6 +733,18 @@ REFUSALS = (
         (3, "hosts.spark_1", "has not the right form; write letters, digits, dots and dashes"),
     ),
     refusal(
+        "a model without a file for an engine that is given one",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gguf: {engine: llama-cpp, model: gpt-oss-120b}
+            fine: {engine: llama-cpp, model: gpt-oss-120b-gguf, port: 8001}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.gguf.model", "serves one GGUF file, and this model names none; take one whose entry"),
+    ),
+    refusal(
         "an address with its port",
         """\
         fleet: office
