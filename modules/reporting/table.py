@@ -129,8 +129,10 @@ def print_trial(fleet: Fleet) -> None:
     """Print a line to try the first service that serves."""
     rows = rows_of(fleet, load_measured(fleet.name))
     served = next((row for row in rows if row.measured is not None and row.measured.verdict is not Verdict.FAIL), None)
-    if served is not None:
-        console = _console()
+    console = _console()
+    if served is None:
+        console.print("\nNothing to try yet: no service has a measurement that its gate let pass.")
+    else:
         console.print("\nTry it:")
         # Not wrapped: it is to be copied.
         console.print(trial_line(served.host, served.plan), markup=False, highlight=False, soft_wrap=True)
