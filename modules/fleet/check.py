@@ -53,6 +53,9 @@ def _peer_rules(settings: HostSettings) -> Iterator[Finding]:
         if service.port == settings.image.port:
             what = f"service {name} and the passing on of images both want port {service.port}"
             yield ("services", name, "port"), what, "change it, or image.port"
+        if service.port == settings.weights.spread.port and settings.weights.spread.enabled:
+            what = f"service {name} and the passing on of weights both want port {service.port}"
+            yield ("services", name, "port"), what, "change it, or weights.spread.port"
 
 
 def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:

@@ -733,6 +733,17 @@ REFUSALS = (
         (3, "hosts.spark_1", "has not the right form; write letters, digits, dots and dashes"),
     ),
     refusal(
+        "one port for a service and the passing on of weights",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss: {engine: vllm, model: gpt-oss-20b, port: 6889}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.gpt-oss.port", "the passing on of weights both want port 6889; change it, or weights."),
+    ),
+    refusal(
         "a model without a file for an engine that is given one",
         """\
         fleet: office
