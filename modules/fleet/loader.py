@@ -11,6 +11,7 @@ from modules.fleet.check import settings_problems
 from modules.fleet.fleet import Fleet
 from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
+from modules.fleet.lock import read_lock
 from modules.fleet.problem import FleetError, Problem
 from modules.fleet.resolve import Resolver
 from modules.fleet.shape import opened, same_address, same_peer_address, shape_problems
@@ -27,7 +28,7 @@ def load_fleet(path: Path | None = None) -> Fleet:
 
     `path`: where it is; without one, what TINDERBOX_FLEET says, else the lab's.
 
-    Raises `FleetError`: with all problems, each `file:line: key.path: what is wrong; what to do`.
+    Raises `FleetError`: with all problems, each `file:line: key.path: what is wrong; what to do`; also of its lock.
     """
     wanted = path or Path(os.environ.get("TINDERBOX_FLEET") or DEFAULT_FLEET)
     return _load(wanted.expanduser().absolute())
@@ -51,6 +52,8 @@ def _load(path: Path) -> Fleet:
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):
         raise FleetError(path, inline.masked(problems))
+    # Read again where it is used; here so that a wrong one is told before any host is contacted.
+    read_lock(path)
     fleet = Fleet.of(file, path, hosts, tree)
     missing = _missing_secrets(fleet, catalog)
     if missing:

@@ -62,7 +62,9 @@ def record(fleet: Path, *, models: Mapping[str, str] | None = None, images: Mapp
 
 
 def _has_entries(path: Path) -> bool:
-    return any(line.strip() and not line.startswith("#") for line in path.read_text(encoding="utf-8").splitlines())
+    # What is no text is an entry, too: reading the tree refuses it with its line.
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return any(line.strip() and not line.startswith("#") for line in lines)
 
 
 def _text(lock: Lock) -> str:

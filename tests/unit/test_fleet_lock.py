@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from modules.fleet import FleetError
+from modules.fleet import FleetError, load_fleet
 from modules.fleet.lock import lock_path, read_lock, record
 
 COMMIT = "b5c939de8f754692c1647ca79fbf85e8c1e70f8a"
@@ -91,6 +91,17 @@ def test_lock_that_was_edited_wrongly_is_refused_with_its_line(
 
     assert str(caught.value).startswith(f"{lock_path(fleet_file)}:{place}: ")
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"<<<<<<< HEAD\nmodels: {}\n", b"models: {a: caf\xe9}\n"])
+def test_wrong_lock_is_refused_with_the_fleet_file(content: bytes, fleet_file: Path) -> None:
+    fleet_file.write_text("fleet: office\nhosts: {spark-1: {}}\n")
+    lock_path(fleet_file).write_bytes(content)
+
+    with pytest.raises(FleetError) as caught:
+        load_fleet(fleet_file)
+
+    assert str(caught.value).startswith(f"{lock_path(fleet_file)}:")
 
 
 def test_lock_with_comments_only_is_empty(fleet_file: Path) -> None:
