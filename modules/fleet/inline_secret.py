@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from modules.fleet.problem import Origin, Problem
+from modules.fleet.suggest import nearest
 from modules.fleet.tree import Tree
 from modules.spec.secret import SecretReference
 
@@ -86,7 +87,9 @@ def _in_place_of_a_reference(secret: Tree) -> Iterator[Found]:
             # `{the-secret}` reads as a mapping whose key it is.
             yield key, _inline(child)
         elif key not in SecretReference.model_fields and child.scalar is not None:
-            yield str(child.scalar), _inline(child)
+            meant = nearest(key, tuple(SecretReference.model_fields))
+            misspelt = Problem(child.origin, "unknown key", f"did you mean {meant}?")
+            yield str(child.scalar), misspelt if meant is not None else _inline(child)
 
 
 def _inline(value: Tree) -> Problem:

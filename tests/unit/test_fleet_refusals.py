@@ -733,6 +733,15 @@ REFUSALS = (
         (3, "hosts.spark_1", "has not the right form; write letters, digits, dots and dashes"),
     ),
     refusal(
+        "a misspelt kind of secret",
+        """\
+        fleet: office
+        secrets: {api-key: {envv: OFFICE_API_KEY}}
+        hosts: {spark-1: {}}
+        """,
+        (2, "secrets.api-key.envv", "unknown key; did you mean env?"),
+    ),
+    refusal(
         "one port for a service and the passing on of weights",
         """\
         fleet: office
