@@ -43,7 +43,7 @@ def test_the_table_tells_what_was_measured_and_that_the_gpu_is_simulated(table: 
     prompt, decode = re.findall(r"(\d+\.\d) ± \d+\.\d", row)
     assert float(prompt) > 0
     assert float(decode) > 0
-    for metric in ("pp2048 c1", "tg32@pp2048 c1"):
+    for metric in ("pp2048 c1", "tg128@pp2048 c1"):
         assert metric in table.stdout
 
 

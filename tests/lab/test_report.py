@@ -55,7 +55,7 @@ def test_a_report_is_made_of_what_the_host_knows(lab: Lab, served: Served) -> No
     assert service.gate is not None
     assert service.gate.measured == stored["finished"]
     assert service.history[-1].measured == stored["finished"]
-    decode = next(metric for metric in service.gate.metrics if metric.name == "tg32@pp2048 c1")
+    decode = next(metric for metric in service.gate.metrics if metric.name == "tg128@pp2048 c1")
     assert decode.now is not None
     assert decode.now.mean == stored["report"]["benchmarks"][0]["tg_throughput"]["mean"]
     assert service.gate.telemetry["clock_mhz"] == tuple(stored["samples"]["clock_mhz"])
