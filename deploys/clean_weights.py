@@ -3,6 +3,6 @@
 from pyinfra import host
 
 from modules.fleet import plan_of
-from roles.weights.unneeded import unneeded_weights
+from roles.weights.clean import clean_weights
 
-unneeded_weights(plan=plan_of(host))
+clean_weights(plan=plan_of(host))

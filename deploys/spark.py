@@ -12,7 +12,7 @@ from roles.preflight import preflight
 from roles.runtime import runtime
 from roles.site import site
 from roles.weights import weights
-from roles.weights.unneeded import unneeded_weights
+from roles.weights.clean import clean_weights
 
 plan = plan_of(host)
 # One line a stage: pyinfra orders operations by the line that called them, so a loop would mix the stages.
@@ -25,5 +25,5 @@ encodings(plan=plan)
 weights(plan=plan)
 engine(plan=plan)
 gate(plan=plan)
-unneeded_weights(plan=plan)
+clean_weights(plan=plan)
 prune(plan=plan)

@@ -11,7 +11,7 @@ from roles.weights.models import needed
 
 
 @deploy("Weights")
-def unneeded_weights(plan: HostPlan) -> None:
+def clean_weights(plan: HostPlan) -> None:
     """Remove them, if `weights.remove_unneeded` is set; after the stages that put a release in force."""
     settings = plan.settings.weights
     if not settings.remove_unneeded:
