@@ -32,6 +32,7 @@ def gate_in(stored: Stored) -> Gate | None:
             sharegpt=ShareGptWorkload.model_validate(ran[SHAREGPT]) if SHAREGPT in ran else None,
             answers=Answers.model_validate(ran[ANSWERS]) if ANSWERS in ran else None,
             cold_start=COLD_START in ran,
+            client=stored.get("client") or "host",
             thresholds={},
         )
     except (KeyError, ValidationError):
@@ -98,4 +99,5 @@ def measured_in(host: str, plan: ServicePlan, stored: Stored, gpu: str | None) -
         measured=stored["finished"],
         metrics={name: figure_of(metric) for name, metric in figures.metrics.items()},
         reasons=[line.text() for line in judgement.lines if line.reason],
+        client=stored.get("client") or "host",
     )

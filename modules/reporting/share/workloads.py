@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ class SharedWorkloads(Strict):
     sharegpt: ShareGptWorkload | None = None
     answers: AnswersChoice | None = None
     cold_start: bool = False
+    client: Literal["host", "controller"] = "host"
     commands: tuple[str, ...] = Field(default=(), description="as one would type them")
 
 
@@ -42,6 +43,7 @@ def workloads_of(gate: Gate, repository: str, served_as: str) -> SharedWorkloads
         sharegpt=sharegpt,
         answers=gate.answers,
         cold_start=gate.cold_start,
+        client=gate.client,
         commands=tuple(commands),
     )
 
