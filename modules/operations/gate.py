@@ -29,7 +29,7 @@ from modules.operations.gate_memory import Found, keep, keep_record, measured_se
 from modules.operations.job import run_job
 from modules.operations.require import refusal, unreadable
 from modules.release import layout
-from modules.spec.gate import CONTROLLER, Gate
+from modules.spec.gate import CONTROLLER, HOST, Gate
 
 DATASETS = layout.STATE / "datasets"
 
@@ -182,4 +182,5 @@ def _judged(
             f"everything: {layout.gate_result_file(plan.name, release)}. The next run measures again."
         )
         return
-    host.log(f"{plan.name}, release {release}: {judgement.verdict} (measured {result.finished})")
+    where = "" if result.client == HOST else " from the controller"
+    host.log(f"{plan.name}, release {release}: {judgement.verdict} (measured{where} {result.finished})")

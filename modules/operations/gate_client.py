@@ -16,7 +16,6 @@ from paramiko import SSHException
 from pyinfra.api import Host, QuoteString, State, StringCommand
 
 from modules.facts.job import JobProgress, JobStatus, status_command
-from modules.hostside.gate_delivery import AWAITED
 from modules.operations.controller_tools import ControllerError, tokenizer_here, tools_here
 from modules.operations.failed_job import failure
 from modules.operations.follow import doing, followed, pause, show, status_of, tell, until_ended
@@ -26,6 +25,8 @@ from modules.operations.reach import UnreachableError, ask
 from modules.release import layout
 
 _HOSTSIDE = Path(__file__).parents[1] / "hostside"
+# As gate_delivery.py says it.
+AWAITED = "waiting for the controller's figures"
 _DELIVER = str(layout.PROGRAMS / "gate_delivery.py")
 _LOOK_S = 0.6
 _SHOWN = 15

@@ -85,7 +85,7 @@ def keep_record(plan: ServicePlan, gate: Gate, service: MeasuredService, found: 
             found.judgement,
             last_good=good,
             driver=found.state.driver,
-            workload=workload_command(gate.workload, plan.model.repository, plan.model.served_as),
+            workload=workload_command(gate.workload, plan.model.repository, plan.model.served_as, gate.client),
             telemetry=found.evidence.samples,
             causes=found.causes,
         )

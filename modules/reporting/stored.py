@@ -77,7 +77,9 @@ def telemetry_in(stored: Stored) -> dict[str, Series]:
 def command_in(stored: Stored, plan: ServicePlan) -> str:
     """The command line of its llama-benchy matrix, without addresses and paths; empty where it is not known."""
     gate = gate_in(stored)
-    return "" if gate is None else workload_command(gate.workload, plan.model.repository, plan.model.served_as)
+    if gate is None:
+        return ""
+    return workload_command(gate.workload, plan.model.repository, plan.model.served_as, gate.client)
 
 
 def measured_in(host: str, plan: ServicePlan, stored: Stored, gpu: str | None) -> MeasuredService | None:

@@ -136,7 +136,7 @@ class Gate(Strict):
         for kind in (RANDOM, SHAREGPT):
             if self.client == CONTROLLER and getattr(self, kind) is not None:
                 raise broken_rule(
-                    "runs inside the engine's image, so on the host: take it out, or measure with client: host", kind
+                    "runs inside the engine's image, so on the host: take it out, or set client to host", kind
                 )
         return self
 

@@ -24,9 +24,11 @@ from modules.facts.gate import Evidence, GateEvidence, GateState, ServiceGate
 from modules.facts.job import JobProgress, JobStatus
 from modules.fleet import Fleet
 from modules.gating.identity import workload_id, workloads
+from modules.hostside import gate_delivery
 from modules.hostside.gate_delivery import Delivery
 from modules.hostside.progress import Progress
-from modules.operations import engine, gate, gate_client, gate_memory
+from modules.operations import controller_tools, engine, gate, gate_client, gate_memory
+from modules.operations.controller_tools import ControllerError, tokenizer_here
 from modules.operations.gate_client import measured_here
 from modules.operations.gate_job import Client, forward_words
 from modules.operations.job import Job
@@ -39,7 +41,7 @@ from tests.operations.stub_host import StubHost, commands_of
 from tests.operations.test_gate_operations import PASSED, RESULT
 from tests.unit.release_samples import HOME, lab_gate, service_plan
 
-SECRET = "tb-0123456789abcdef"  # noqa: S105, a test's
+SECRET = "tb-0123456789abcdef"
 FORWARD = Path(__file__).parents[1] / "lab" / "tcp_forward.py"
 CONTROLLER = lab_gate(client="controller", answers="lab-recital", cold_start=True)
 GATE = Gate(
@@ -58,7 +60,6 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = Fleet(name="office", path=tmp_path / "f", hosts={"spark-1": SPARK})
     for module in (gate, gate_memory):
         monkeypatch.setattr(module, "load_fleet", lambda: known)
-    monkeypatch.setattr(gate_memory, "ROOT", tmp_path, raising=False)
     monkeypatch.setattr(gate_memory, "remember", lambda *_: None)
     monkeypatch.setattr(gate_memory, "note_gate", lambda *_, **__: None)
     monkeypatch.setattr(engine, "load_fleet", lambda: SimpleNamespace(secret=lambda _: SECRET))
@@ -133,7 +134,7 @@ class FakeJobs:
         monkeypatch.setattr(gate_client, "ask", self._ask)
         monkeypatch.setattr(gate_client, "status_of", self._status)
         monkeypatch.setattr(gate_client, "until_ended", self._until_ended)
-        monkeypatch.setattr(gate_client, "pause", lambda _: time.sleep(0.05) is None)
+        monkeypatch.setattr(gate_client, "pause", _short_pause)
         monkeypatch.setattr(gate_client, "show", lambda *_: None)
         monkeypatch.setattr(gate_client, "followed", _nothing)
         monkeypatch.setattr(gate_client, "tell", lambda _, lines: self.said.extend(lines))
@@ -162,6 +163,11 @@ class FakeJobs:
     def _until_ended(self, *_: Any) -> bool:
         assert self.process is not None
         return self.process.wait(30) == 0
+
+
+def _short_pause(_seconds: float) -> bool:
+    time.sleep(0.05)
+    return True
 
 
 @contextmanager
@@ -207,7 +213,7 @@ def test_what_the_controller_measured_lands_on_the_host_as_its_own(
     shown: list[bool] = []
 
     class Keyed(handler(Behaviour(fault=fault))):  # type: ignore[misc]
-        def do_POST(self) -> None:
+        def do_POST(self) -> None:  # noqa: N802, http.server calls it so
             keys.add(self.headers["authorization"])
             shown.append(seen_in_command_lines(SECRET))
             super().do_POST()
@@ -262,6 +268,50 @@ def test_a_program_that_is_not_there_or_gives_up_is_told(monkeypatch: pytest.Mon
             assert any(told in line for line in jobs.said), jobs.said
 
 
+def group_lives(number: int) -> bool:
+    try:
+        os.killpg(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class Snapshot(StubHost):
+    """A host that has a model's small files, and gives them."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__({})
+        self.names, self.given = names, 0
+        self.current_op_global_arguments: dict[str, Any] = {"_sudo": True}
+
+    def answer(self, _host: Any, _command: Any, _pause: Any) -> tuple[bool, Any]:
+        return True, SimpleNamespace(stdout_lines=list(self.names))
+
+    def get_file(self, remote: str, local: str, **arguments: Any) -> bool:
+        assert arguments["_sudo"] is True
+        self.given += 1
+        Path(local).write_text(remote)
+        return "broken" not in remote
+
+
+def test_a_tokenizer_is_fetched_once_for_each_commit_and_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    snapshot = "/hf/hub/models--openai--gpt-oss-120b/snapshots/c1"
+    host = Snapshot("tokenizer.json", "broken.json")
+    monkeypatch.setattr(controller_tools, "ask", host.answer)
+    with pytest.raises(ControllerError, match=r"broken\.json could not be fetched"):
+        tokenizer_here(host, snapshot, _short_pause, tmp_path)  # type: ignore[arg-type]
+    assert list(tmp_path.rglob("*.json")) == []
+    host.names, host.given = ("tokenizer.json", "chat_template.jinja"), 0
+    for _ in range(2):
+        there = tokenizer_here(host, snapshot, _short_pause, tmp_path)  # type: ignore[arg-type]
+    assert there == tmp_path / ".tokenizers" / "models--openai--gpt-oss-120b" / "c1"
+    assert sorted(path.name for path in there.iterdir()) == ["chat_template.jinja", "tokenizer.json"]
+    assert host.given == 2
+    host.names = ()
+    with pytest.raises(ControllerError, match="holds no tokenizer"):
+        tokenizer_here(host, f"{snapshot}2", _short_pause, tmp_path)  # type: ignore[arg-type]
+
+
 def test_a_client_ends_with_who_started_it(tmp_path: Path) -> None:
     program = Path(gate_client.__file__).parents[1] / "hostside" / "run_client.py"
     with served(handler(Behaviour(token_s=1.0))) as (_, server):
@@ -277,10 +327,14 @@ def test_a_client_ends_with_who_started_it(tmp_path: Path) -> None:
         process.stdin.close()
         assert process.wait(10) == -9
         # The forward was in its group.
-        with pytest.raises(ProcessLookupError):
-            for _ in range(100):
-                os.killpg(process.pid, 0)
-                time.sleep(0.05)
+        deadline = time.monotonic() + 10
+        while group_lives(process.pid):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_both_ends_have_one_word_for_it() -> None:
+    assert gate_client.AWAITED == gate_delivery.AWAITED
 
 
 def test_a_job_whose_controller_is_gone_ends_when_another_measurement_begins(tmp_path: Path) -> None:

@@ -567,7 +567,7 @@ REFUSALS = (
         (
             9,
             "defaults.services.gpt-oss.gate.random",
-            "runs inside the engine's image, so on the host: take it out, or measure with client: host",
+            "runs inside the engine's image, so on the host; take it out, or set client to host",
         ),
     ),
     refusal(

@@ -35,7 +35,7 @@ def workloads_of(gate: Gate, repository: str, served_as: str) -> SharedWorkloads
         name = "dataset.json" if own else PurePath(sharegpt.dataset.file).name
         dataset = sharegpt.dataset.model_copy(update={"file": name})
         sharegpt = sharegpt.model_copy(update={"dataset": dataset})
-    commands = [workload_command(gate.workload, repository, served_as)]
+    commands = [workload_command(gate.workload, repository, served_as, gate.client)]
     commands += [_serve_command(one, repository, served_as) for one in (gate.random, sharegpt) if one is not None]
     return SharedWorkloads(
         workload=gate.workload,
