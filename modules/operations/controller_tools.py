@@ -12,6 +12,7 @@ from pathlib import Path
 from pyinfra.api import Host, QuoteString, StringCommand
 
 from modules.operations.reach import ask, connector_arguments
+from modules.operations.tools import lock_identity
 from modules.reporting.measured import ROOT
 
 # No fleet's name begins with a dot.
@@ -26,6 +27,12 @@ class ControllerError(Exception):
     """Something is missing on the controller."""
 
 
+def tools_are_here(root: Path = ROOT) -> bool:
+    """Whether those of this very lock are in use."""
+    wanted = lock_identity((_HOSTSIDE / "tools.lock").read_bytes())
+    return (root / TOOLS / "current").exists() and (root / TOOLS / "current").readlink().name == wanted
+
+
 def tools_here(root: Path = ROOT) -> Path:
     """`bin` of an environment with the locked tools, made where there is none. Raises `ControllerError`."""
     words = ["--tools", str(root / TOOLS), "--python", sys.executable]
@@ -35,7 +42,9 @@ def tools_here(root: Path = ROOT) -> Path:
     )  # fmt: skip
     if done.returncode != 0:
         last = "\n".join(done.stdout.splitlines()[-8:])
-        raise ControllerError(f"the tools to measure with could not be installed on the controller:\n{last}")
+        raise ControllerError(
+            f"the tools to measure with could not be installed on the controller, by its own settings of pip:\n{last}"
+        )
     return root / TOOLS / "current" / "bin"
 
 

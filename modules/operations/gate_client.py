@@ -16,7 +16,7 @@ from paramiko import SSHException
 from pyinfra.api import Host, QuoteString, State, StringCommand
 
 from modules.facts.job import JobProgress, JobStatus, status_command
-from modules.operations.controller_tools import ControllerError, tokenizer_here, tools_here
+from modules.operations.controller_tools import ControllerError, tokenizer_here, tools_are_here, tools_here
 from modules.operations.failed_job import failure
 from modules.operations.follow import doing, followed, pause, show, status_of, tell, until_ended
 from modules.operations.gate_job import Client
@@ -36,6 +36,8 @@ _turn = threading.Lock()
 
 def measured_here(state: State, host: Host, job: Job, client: Client) -> bool:
     """Measure; returns whether the host has the result. Otherwise the reason has been logged, and `job` was stopped."""
+    if _turn.locked():
+        host.log(f"{job.title}: waits until another host is measured from here")
     try:
         with _turn, followed(host):
             return _measured(host, job, client)
@@ -45,6 +47,8 @@ def measured_here(state: State, host: Host, job: Job, client: Client) -> bool:
 
 
 def _measured(host: Host, job: Job, client: Client) -> bool:
+    if client.benchy and not tools_are_here():
+        host.log(f"{job.title}: installing the tools on the controller, once")
     tools = tools_here() if client.benchy else Path()
     tokenizer = tokenizer_here(host, client.snapshot, pause) if client.benchy else Path()
     if not _sampling(host, job):

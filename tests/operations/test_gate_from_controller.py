@@ -28,10 +28,11 @@ from modules.hostside import gate_delivery
 from modules.hostside.gate_delivery import Delivery
 from modules.hostside.progress import Progress
 from modules.operations import controller_tools, engine, gate, gate_client, gate_memory
-from modules.operations.controller_tools import ControllerError, tokenizer_here
+from modules.operations.controller_tools import ControllerError, tokenizer_here, tools_are_here, tools_here
 from modules.operations.gate_client import measured_here
 from modules.operations.gate_job import Client, forward_words
 from modules.operations.job import Job
+from modules.operations.tools import lock_identity
 from modules.spec.fleet import ResolvedHost, Ssh
 from modules.spec.gate import BenchyWorkload, Gate, Threshold
 from modules.spec.settings import HostSettings
@@ -310,6 +311,19 @@ def test_a_tokenizer_is_fetched_once_for_each_commit_and_whole(monkeypatch: pyte
     host.names = ()
     with pytest.raises(ControllerError, match="holds no tokenizer"):
         tokenizer_here(host, f"{snapshot}2", _short_pause, tmp_path)  # type: ignore[arg-type]
+
+
+def test_tools_that_are_whole_are_put_in_use_and_a_failure_is_told(tmp_path: Path) -> None:
+    lock = Path(gate_client.__file__).parents[1] / "hostside" / "tools.lock"
+    home = tmp_path / ".tools" / lock_identity(lock.read_bytes())
+    (home / "bin").mkdir(parents=True)
+    (home / ".whole").touch()
+    assert not tools_are_here(tmp_path)
+    assert tools_here(tmp_path).resolve() == home / "bin"
+    assert tools_are_here(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(ControllerError, match="could not be installed on the controller"):
+        tools_here(tmp_path / "file")
 
 
 def test_a_client_ends_with_who_started_it(tmp_path: Path) -> None:
