@@ -24,7 +24,7 @@ Parts = dict[str, list[dict[str, Any]]]
 class GateResult:
     """A measurement. `parts`: what came out; `faults`: what no speed makes good; `samples`: meanwhile.
 
-    `seconds`: what measuring took. `judgement`: as last noted.
+    `seconds`: what measuring took. `judgement`: as last noted. `client`: where it ran, `host` or `controller`.
     """
 
     workload_id: str
@@ -38,6 +38,7 @@ class GateResult:
     faults: tuple[dict[str, str], ...]
     seconds: float
     judgement: dict[str, Any] | None
+    client: str = "host"
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> GateResult:
@@ -56,6 +57,7 @@ class GateResult:
             faults=tuple(stored.get("faults") or ()),
             seconds=float(stored.get("seconds") or 0.0),
             judgement=stored.get("judgement"),
+            client=stored.get("client") or "host",
         )
 
 

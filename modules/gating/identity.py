@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from modules.spec.answers import Answers
-from modules.spec.gate import ANSWERS, BENCHY, COLD_START, ORDER, RANDOM, SHAREGPT, Gate
+from modules.spec.gate import ANSWERS, BENCHY, COLD_START, HOST, ORDER, RANDOM, SHAREGPT, Gate
 
 # Raised when the way of measuring changes so that older results can not be compared with new ones.
 METHOD = 2
@@ -26,9 +26,11 @@ def workloads(gate: Gate, answers: Answers | None = None) -> dict[str, Any]:
 
 
 def workload_id(gate: Gate, answers: Answers | None = None) -> str:
-    """Of what is measured. Time limits, and where a file lies, are no part of it."""
+    """Of what is measured, and from where. Time limits, and where a file lies, are no part of it."""
     kept = {kind: _without_limits(settings) for kind, settings in workloads(gate, answers).items()}
-    return _digest({"method": METHOD, **kept})
+    # Nothing more for the host itself, so that what was measured before there was a choice stands.
+    elsewhere = {} if gate.client == HOST else {"client": gate.client}
+    return _digest({"method": METHOD, **elsewhere, **kept})
 
 
 def _without_limits(settings: dict[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ def document(options: argparse.Namespace, new: dict[str, Any], former: dict[str,
         "service": options.service,
         "release": options.release,
         "workload_id": options.workload_id,
+        "client": "controller" if options.client else "host",
         "workloads": options.gate,
         # Of llama-benchy's alone, as one report: what readers that know nothing else look for.
         "workload": {**(options.gate.get("benchy") or {}), "runs": sum(one["runs"] for one in benchy)},

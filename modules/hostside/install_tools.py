@@ -1,11 +1,13 @@
 """Build the Python environment that Tinderbox's own programs need on a host, from a lock with hashes.
 
 Environments are named by their lock: a new one is built beside the old one, which stays in use until it is whole.
+On the controller, which measures from there, it is built with that one's own Python (`--python`), in `--tools`.
 Exit status: 0 it is in use; 1 with the reason in the last lines.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import re
@@ -51,10 +53,10 @@ def follow(lines: Iterable[str], packages: int, progress: Progress) -> None:
             progress.report("installing")
 
 
-def build(home: Path, lock: str, progress: Progress) -> None:
+def build(home: Path, lock: str, progress: Progress, python: str = _PYTHON) -> None:
     """Make the environment. It is whole when this returns."""
     progress.report("making the environment")
-    run([_PYTHON, "-m", "venv", "--clear", str(home)])
+    run([python, "-m", "venv", "--clear", str(home)])
     # Bytecode is made at first use: most of it is never used.
     words = ["install", "--require-hashes", "--no-compile", "--disable-pip-version-check", "--progress-bar", "off"]
     command = [str(home / "bin" / "python"), "-m", "pip", *words, "--requirement", str(LOCK)]
@@ -78,25 +80,31 @@ def advice(environment: Mapping[str, str]) -> str:
 
 def publish(home: Path) -> None:
     """Put it in use, and drop those that are no longer."""
-    beside = TOOLS / ".current"
+    tools = home.parent
+    beside = tools / ".current"
     beside.unlink(missing_ok=True)
     beside.symlink_to(home.name)
-    beside.replace(TOOLS / "current")
-    for other in TOOLS.iterdir():
+    beside.replace(tools / "current")
+    for other in tools.iterdir():
         if other.is_dir() and not other.is_symlink() and other != home:
             shutil.rmtree(other, ignore_errors=True)
 
 
 def main() -> int:
     """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tools", type=Path, default=TOOLS)
+    parser.add_argument("--python", default=_PYTHON)
+    options = parser.parse_args()
     lock = LOCK.read_text()
-    home = TOOLS / identity(lock)
-    TOOLS.mkdir(parents=True, exist_ok=True)
+    home = options.tools / identity(lock)
+    options.tools.mkdir(parents=True, exist_ok=True)
     if not (home / ".whole").exists():
         # `ensurepip` is a package of its own on Debian and Ubuntu.
-        if subprocess.run([_PYTHON, "-c", "import ensurepip, venv"], check=False, capture_output=True).returncode != 0:
+        asked = [options.python, "-c", "import ensurepip, venv"]
+        if subprocess.run(asked, check=False, capture_output=True).returncode != 0:
             raise SystemExit("python3 has no venv module here: apt-get install python3-venv")
-        build(home, lock, Progress())
+        build(home, lock, Progress(), options.python)
     publish(home)
     print(f"in use: {home}")
     return 0

@@ -15,29 +15,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modules.hostside import engine_sample, gate_faults
+    from modules.hostside import gate_faults
     from modules.hostside.atomic import read_json, write_json
     from modules.hostside.cold_start import run_cold_start
-    from modules.hostside.gate_answers import run_answers
-    from modules.hostside.gate_benchy import refuse, run_benchy
+    from modules.hostside.gate_benchy import refuse
+    from modules.hostside.gate_delivery import Delivery
     from modules.hostside.gate_faults import fault
+    from modules.hostside.gate_kinds import COLD_START, left_of, measured
     from modules.hostside.gate_result import document, set_aside
     from modules.hostside.gate_sampling import Sampling, sampler
-    from modules.hostside.gate_serve import run_serve
     from modules.hostside.ledger import STATE, Ledger, now
     from modules.hostside.progress import Progress
     from modules.hostside.service_unit import READY, UNDERWAY, start_outcome, unit_name, unit_state
 else:
-    import engine_sample
     import gate_faults
     from atomic import read_json, write_json
     from cold_start import run_cold_start
-    from gate_answers import run_answers
-    from gate_benchy import refuse, run_benchy
+    from gate_benchy import refuse
+    from gate_delivery import Delivery
     from gate_faults import fault
+    from gate_kinds import COLD_START, left_of, measured
     from gate_result import document, set_aside
     from gate_sampling import Sampling, sampler
-    from gate_serve import run_serve
     from ledger import STATE, Ledger, now
     from progress import Progress
     from service_unit import READY, UNDERWAY, start_outcome, unit_name, unit_state
@@ -45,6 +44,8 @@ else:
 PAUSE_S = 1.0
 # A container that has died is seen by systemd a moment later.
 SETTLE_S = 2.0
+# For the controller's way to the service, and for its figures' way back.
+LATE_S = 90.0
 
 
 def wait_until_ready(options: argparse.Namespace, progress: Progress) -> dict[str, str]:
@@ -65,22 +66,6 @@ def wait_until_ready(options: argparse.Namespace, progress: Progress) -> dict[st
         time.sleep(PAUSE_S)
 
 
-def measured(kind: str, options: argparse.Namespace, unit: dict[str, str], limit_s: float, progress: Progress) -> Any:
-    """One workload, with what the engine itself counted meanwhile."""
-    workload, runs = options.gate[kind], options.measure[kind]
-    if kind == "cold_start":
-        return run_cold_start(unit_name(options.service), unit["InvocationID"])
-    before, began = engine_sample.counters(options.url), time.monotonic()
-    if kind == "answers":
-        part = run_answers(options, workload, progress)
-    elif kind == "benchy":
-        part = run_benchy(options, workload, runs, min(limit_s, workload["time_limit_s"]), progress)
-    else:
-        part = run_serve(kind, options, runs, min(limit_s, workload["time_limit_s"]), progress)
-    counted = engine_sample.counted(before, engine_sample.counters(options.url))
-    return part | {"seconds_spent": round(time.monotonic() - began, 1), "counted_by_engine": counted}
-
-
 def died(options: argparse.Namespace, unit: dict[str, str], kind: str) -> list[dict[str, str]]:
     """The fault of a server that has ended since the beginning; refuses where somebody restarted it."""
     now_ = unit_state(unit_name(options.service))
@@ -98,18 +83,34 @@ def all_measured(options: argparse.Namespace, unit: dict[str, str], progress: Pr
     deadline = time.monotonic() + options.budget
     parts: dict[str, Any] = {}
     for kind in options.measure:
-        limit_s = deadline - time.monotonic()
-        if limit_s <= 0:
-            raise refuse(f"the time budget of {options.budget:.0f} s has passed before {kind}")
-        part = measured(kind, options, unit, limit_s, progress)
-        if part["faults"]:
-            time.sleep(SETTLE_S)
-        # A server that is gone is the cause of whatever else failed.
-        part["faults"] = died(options, unit, kind) or part["faults"]
-        parts[kind] = part
-        if part["faults"]:
+        if kind == COLD_START:
+            part = run_cold_start(unit_name(options.service), unit["InvocationID"])
+        elif options.client:
+            break
+        else:
+            part = measured(kind, options, left_of(options, deadline, kind), progress)
+        parts[kind] = seen_from_unit(kind, part, options, unit)
+        if parts[kind]["faults"]:
             break
     return parts
+
+
+def seen_from_unit(
+    kind: str, part: dict[str, Any], options: argparse.Namespace, unit: dict[str, str]
+) -> dict[str, Any]:
+    """The same, but for its faults: a server that is gone is the cause of whatever else failed."""
+    if part["faults"]:
+        time.sleep(SETTLE_S)
+    return {**part, "faults": died(options, unit, kind) or part["faults"]}
+
+
+def from_controller(options: argparse.Namespace, unit: dict[str, str], progress: Progress) -> dict[str, Any]:
+    """The workloads that the controller runs, once they have come."""
+    if not options.client or not set(options.measure) - {COLD_START}:
+        return {}
+    with Delivery(options.service, options.client, options.state) as delivery:
+        parts = delivery.awaited(time.monotonic() + options.budget + LATE_S, progress)
+    return {kind: seen_from_unit(kind, part, options, unit) for kind, part in parts.items()}
 
 
 def former_result(path: Path, options: argparse.Namespace, unit: dict[str, str]) -> dict[str, Any] | None:
@@ -133,6 +134,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--measure", type=json.loads, required=True, help="workload → runs, in this order, as JSON")
     parser.add_argument("--append", action="store_true", help="add to the runs that there are")
     parser.add_argument("--tokenizer", type=Path, required=True, help="directory with the model's tokenizer.json")
+    parser.add_argument("--client", default="", help="token of the controller's client, where that one measures")
     parser.add_argument("--container", default="", help="the engine's, for workloads that run in it")
     parser.add_argument("--model-path", default="", help="the model in the container")
     parser.add_argument("--wait", type=float, default=60.0, help="seconds for a start that is under way")
@@ -154,7 +156,7 @@ def main(take: Callable[[str], Any] = sampler) -> int:
     path = options.state / "gates" / options.service / f"{options.release}.json"
     former = former_result(path, options, unit)
     with Sampling(take(options.url)) as sampling:
-        parts = all_measured(options, unit, progress)
+        parts = all_measured(options, unit, progress) | from_controller(options, unit, progress)
     path.parent.mkdir(parents=True, exist_ok=True)
     if former is None:
         set_aside(path)

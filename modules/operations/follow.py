@@ -52,46 +52,61 @@ def follow(state: State, host: Host, job: Job, start: StringCommand) -> bool:
 
     Returns whether it succeeded; otherwise the reason has been logged. (pyinfra passes `state` and `host` by name.)
     """
+    try:
+        with followed(host):
+            return until_ended(host, job, start)
+    except UnreachableError as error:
+        tell(host, [f"{job.title}: {error}; the job goes on without us, the next run picks it up"])
+        return False
+
+
+@contextmanager
+def followed(host: Host) -> Iterator[None]:
+    """While something long is followed on `host`: its line on the board, and Ctrl-C."""
     _hosts[host.name] = host
     _board.live = can_draw(_board.stream)
     try:
         with _interruptible():
-            return _until_ended(host, job, start)
-    except UnreachableError as error:
-        _tell(host, [f"{job.title}: {error}; the job goes on without us, the next run picks it up"])
-        return False
+            yield
     finally:
         _board.done(host.name)
         _Operator.farewells.pop(host.name, None)
 
 
-def _until_ended(host: Host, job: Job, start: StringCommand) -> bool:
+def show(host: Host, what: Doing, farewell: list[str]) -> None:
+    """Put `what` on the board. `farewell`: what an operator is told who leaves now."""
+    _Operator.farewells[host.name] = farewell
+    _board.update(host.name, what)
+
+
+def until_ended(host: Host, job: Job, start: StringCommand) -> bool:
+    """See `follow`."""
     look = status_command(job.name, job.key)
     waits = iter(_WAITS_S)
     starts = 1
     command = look
     while True:
-        status = _status(host, command)
+        status = status_of(host, command)
         if status is None:
             return False
         command = look
         _Operator.farewells[host.name] = leaving(host.name, job, status)
         if status.state in {"succeeded", "failed"}:
             if status.state == "failed":
-                _tell(host, failure(job, status))
+                tell(host, failure(job, status))
             else:
-                _tell(host, notes(status), logger.warning)
+                tell(host, notes(status), logger.warning)
             return status.state == "succeeded"
         if status.state == "running":
             _board.update(host.name, doing(job.title, status))
         elif starts < _STARTS:
             starts += 1
             command = start
-            _tell(host, [f"{job.title}: the job was lost with its host; starting it again"], logger.warning)
+            tell(host, [f"{job.title}: the job was lost with its host; starting it again"], logger.warning)
         else:
-            _tell(host, [f"{job.title}: the job was lost {starts} times; look at: journalctl -u {job.unit}"])
+            tell(host, [f"{job.title}: the job was lost {starts} times; look at: journalctl -u {job.unit}"])
             return False
-        if not _pause(next(waits, _WAIT_S)):
+        if not pause(next(waits, _WAIT_S)):
             return False
 
 
@@ -127,23 +142,25 @@ def leaving(name: str, job: Job, status: JobStatus) -> list[str]:
     ]
 
 
-def _status(host: Host, command: StringCommand) -> JobStatus | None:
-    ok, output = ask(host, command, _pause)
+def status_of(host: Host, command: StringCommand) -> JobStatus | None:
+    """What a command of `job.py` says of a job; None, and logged, where it says another thing."""
+    ok, output = ask(host, command, pause)
     try:
         if ok:
             return parse_status(output.stdout_lines)
     except ValueError:
         pass
-    _tell(host, [f"{command}: not the answer that was expected:", *output.output_lines])
+    tell(host, [f"{command}: not the answer that was expected:", *output.output_lines])
     return None
 
 
-def _tell(host: Host, lines: list[str], log_func: Callable[[str], None] = logger.error) -> None:
+def tell(host: Host, lines: list[str], log_func: Callable[[str], None] = logger.error) -> None:
+    """Log lines of a host."""
     for line in lines:
         host.log(line, log_func=log_func)
 
 
-def _pause(seconds: float) -> bool:
+def pause(seconds: float) -> bool:
     """Wait; returns False when the operator wants to leave. In small steps, since a signal wakes no greenlet.
 
     `time.sleep` is gevent's under pyinfra's command line, so other hosts go on meanwhile.
@@ -181,5 +198,5 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
     # Here and now: pyinfra may be gone before the followers wake up.
     for name, lines in _Operator.farewells.items():
         _board.done(name)
-        _tell(_hosts[name], lines, logger.warning)
+        tell(_hosts[name], lines, logger.warning)
     sys.exit(130)

@@ -8,12 +8,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 from pyinfra import host
-from pyinfra.api import FileUploadCommand, StringCommand, operation
+from pyinfra.api import FileUploadCommand, FunctionCommand, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.catalog import load_catalog
 from modules.facts.gate import Evidence, GateEvidence, GateResult, GateState, ServiceGate
-from modules.fleet import ServicePlan
+from modules.fleet import ServicePlan, load_fleet
 from modules.gating import Judgement, Verdict
 from modules.gating.decision import decide
 from modules.gating.explain import Case, Cause, explain
@@ -23,12 +23,13 @@ from modules.gating.noted import judgement_document, noted_judgement
 from modules.gating.parts import measurement_of_parts
 from modules.gating.steps import Step, following, seconds_of, whole
 from modules.operations.engine import LEDGER
-from modules.operations.gate_job import gate_job
+from modules.operations.gate_client import measured_here
+from modules.operations.gate_job import gate_client, gate_job
 from modules.operations.gate_memory import Found, keep, keep_record, measured_service, references
 from modules.operations.job import run_job
 from modules.operations.require import refusal, unreadable
 from modules.release import layout
-from modules.spec.gate import Gate
+from modules.spec.gate import CONTROLLER, HOST, Gate
 
 DATASETS = layout.STATE / "datasets"
 
@@ -144,7 +145,14 @@ def _measured(
     host.log(f"{plan.name}: {step.text(gate, seconds_of(gate, step, found.result, questions))}")
     if "sharegpt" in step.measure:
         yield from _dataset(gate, found)
-    yield from run_job(gate_job(plan, gate, found, step, home))
+    client = None
+    if gate.client == CONTROLLER:
+        client = gate_client(plan, gate, found, step, home, around=load_fleet().hosts[host.name])
+    job = gate_job(plan, gate, found, step, home, client=client)
+    if client is None:
+        yield from run_job(job)
+    else:
+        yield FunctionCommand(measured_here, (job, client), {})
 
 
 def _judged(
@@ -174,4 +182,5 @@ def _judged(
             f"everything: {layout.gate_result_file(plan.name, release)}. The next run measures again."
         )
         return
-    host.log(f"{plan.name}, release {release}: {judgement.verdict} (measured {result.finished})")
+    where = "" if result.client == HOST else " from the controller"
+    host.log(f"{plan.name}, release {release}: {judgement.verdict} (measured{where} {result.finished})")

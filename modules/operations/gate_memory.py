@@ -37,6 +37,7 @@ def references(plan: ServicePlan, gate: Gate, found: GateState) -> References:
         for one in load_measured(load_fleet().name).services.values()
         if one.host != host.name
         and (one.engine, one.profile, one.model) == (plan.service.engine, plan.service.profile, plan.model.served_as)
+        and one.client == gate.client
         and one.verdict is not Verdict.FAIL
     ]
     names = gate.metrics()
@@ -61,6 +62,7 @@ def measured_service(
         measured=result.finished,
         metrics={name: figure_of(metric) for name, metric in measured.metrics.items()},
         reasons=[line.text() for line in judgement.lines if line.reason],
+        client=result.client,
     )
 
 
@@ -83,7 +85,7 @@ def keep_record(plan: ServicePlan, gate: Gate, service: MeasuredService, found: 
             found.judgement,
             last_good=good,
             driver=found.state.driver,
-            workload=workload_command(gate.workload, plan.model.repository, plan.model.served_as),
+            workload=workload_command(gate.workload, plan.model.repository, plan.model.served_as, gate.client),
             telemetry=found.evidence.samples,
             causes=found.causes,
         )

@@ -41,7 +41,7 @@ def ask(
             if not _reconnected(host):
                 continue
         try:
-            given = _arguments(host) | ({} if stdin is None else {"_stdin": stdin})
+            given = connector_arguments(host) | ({} if stdin is None else {"_stdin": stdin})
             succeeded, output = host.run_shell_command(command, **given)
             # A connection that was cut while the command ran: pyinfra takes the status that never came for a failure.
             # What fails by itself says why, over a connection that lasts; sudo complains even as its host goes down.
@@ -53,7 +53,8 @@ def ask(
     raise UnreachableError("the host does not answer any more")
 
 
-def _arguments(host: Host) -> dict[str, Any]:
+def connector_arguments(host: Host) -> dict[str, Any]:
+    """How the operation that is under way runs its commands: as whom, and for how long at most."""
     given: dict[str, Any] = dict(host.current_op_global_arguments or {})
     return {key: given[key] for key in CONNECTOR_ARGUMENT_KEYS if key in given} | {"_timeout": _TIMEOUT_S}
 

@@ -108,7 +108,8 @@ def _service(
         release=record.current if measured is None else measured.release,
         last_good=record.last_good,
         gate=gate,
-        history=record.history,
+        # Figures with the network's share and without it make no curve.
+        history=tuple(point for point in record.history if measured is None or point.client == measured.client),
         memory=record.memory,
         unit=record.unit,
         releases=record.releases,
@@ -150,6 +151,7 @@ def _former_good(history: Sequence[HistoryPoint], measured: MeasuredService) -> 
         point
         for point in history
         if point.release != measured.release
+        and point.client == measured.client
         and point.verdict is not Verdict.FAIL
         and point.measured <= measured.measured
     ]

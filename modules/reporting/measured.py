@@ -24,7 +24,10 @@ class Figure(BaseModel):
 
 
 class MeasuredService(BaseModel):
-    """One service on one host, as last read there. `measured`: when, UTC. `reasons`: lines of what is no plain pass."""
+    """One service on one host, as last read there. `measured`: when, UTC. `reasons`: lines of what is no plain pass.
+
+    `client`: where it was measured from, `host` or `controller`.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,6 +43,7 @@ class MeasuredService(BaseModel):
     measured: str
     metrics: dict[str, Figure]
     reasons: list[str]
+    client: str = "host"
 
 
 class Measured(BaseModel):

@@ -115,7 +115,11 @@ def history_point(measured: MeasuredService) -> HistoryPoint:
         for name, figure in measured.metrics.items()
     }
     return HistoryPoint(
-        release=measured.release, measured=measured.measured, verdict=measured.verdict, readings=readings
+        release=measured.release,
+        measured=measured.measured,
+        verdict=measured.verdict,
+        readings=readings,
+        client=measured.client,
     )
 
 

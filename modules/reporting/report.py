@@ -78,12 +78,13 @@ class MetricReport(Part):
 
 
 class HistoryPoint(Part):
-    """One measurement. `readings`: metric → figures."""
+    """One measurement. `readings`: metric → figures. `client`: where it was measured from, host or controller."""
 
     release: str
     measured: str
     verdict: Verdict
     readings: dict[str, Reading]
+    client: str = "host"
 
 
 class LineReport(Part):

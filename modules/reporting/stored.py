@@ -32,6 +32,7 @@ def gate_in(stored: Stored) -> Gate | None:
             sharegpt=ShareGptWorkload.model_validate(ran[SHAREGPT]) if SHAREGPT in ran else None,
             answers=Answers.model_validate(ran[ANSWERS]) if ANSWERS in ran else None,
             cold_start=COLD_START in ran,
+            client=stored.get("client") or "host",
             thresholds={},
         )
     except (KeyError, ValidationError):
@@ -76,7 +77,9 @@ def telemetry_in(stored: Stored) -> dict[str, Series]:
 def command_in(stored: Stored, plan: ServicePlan) -> str:
     """The command line of its llama-benchy matrix, without addresses and paths; empty where it is not known."""
     gate = gate_in(stored)
-    return "" if gate is None else workload_command(gate.workload, plan.model.repository, plan.model.served_as)
+    if gate is None:
+        return ""
+    return workload_command(gate.workload, plan.model.repository, plan.model.served_as, gate.client)
 
 
 def measured_in(host: str, plan: ServicePlan, stored: Stored, gpu: str | None) -> MeasuredService | None:
@@ -98,4 +101,5 @@ def measured_in(host: str, plan: ServicePlan, stored: Stored, gpu: str | None) -
         measured=stored["finished"],
         metrics={name: figure_of(metric) for name, metric in figures.metrics.items()},
         reasons=[line.text() for line in judgement.lines if line.reason],
+        client=stored.get("client") or "host",
     )

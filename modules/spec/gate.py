@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -22,6 +22,8 @@ BENCHY, RANDOM, SHAREGPT, ANSWERS, COLD_START = "benchy", "random", "sharegpt", 
 ORDER = (COLD_START, ANSWERS, BENCHY, RANDOM, SHAREGPT)
 # Beside the measured requests: load of the tokenizer, warm-ups, a discarded run for each cell.
 OVERHEAD_S = 120
+# Where the client runs.
+HOST, CONTROLLER = "host", "controller"
 
 
 class Worse(Strict):
@@ -79,7 +81,8 @@ class Gate(Strict):
     or written out; `cold_start`: what the engine's start took. `most_runs`: how many runs there may be in all while a
     verdict is in doubt; four times a workload's own if not given. `max_age_days`: an older result is measured again.
     `time_budget_s`: how long all of it may take in all; the workloads' own limits together if not given. `source`:
-    where a published figure comes from.
+    where a published figure comes from. `client`: where the client runs; from the controller, over an SSH tunnel, the
+    network's share is in all figures, and `random` and `sharegpt` can not run.
     """
 
     workload: BenchyWorkload = BenchyWorkload()
@@ -92,6 +95,7 @@ class Gate(Strict):
     max_age_days: float | None = Field(default=None, gt=0)
     time_budget_s: int | None = Field(default=None, ge=60)
     source: str | None = None
+    client: Literal["host", "controller"] = "host"
 
     @property
     def run_bound(self) -> int:
@@ -135,6 +139,15 @@ class Gate(Strict):
                 f"the workload alone makes {self.workload.runs} runs: give at least so many, or lower workload.runs",
                 "most_runs",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _client_can_run_it(self) -> Gate:
+        for kind in (RANDOM, SHAREGPT):
+            if self.client == CONTROLLER and getattr(self, kind) is not None:
+                raise broken_rule(
+                    "runs inside the engine's image, so on the host: take it out, or set client to host", kind
+                )
         return self
 
     @model_validator(mode="after")

@@ -74,7 +74,7 @@ class FakeHost:
 
     def __init__(self, folder: Path, gate: Gate, answers: Answers | None = ANSWERS) -> None:
         self.gate, self.answers, self._folder = gate, answers, folder
-        self._unit = folder / "unit"
+        self._unit, self.state = folder / "unit", folder / "state"
         self.say("active", "running", restarts=0)
         bin_ = folder / "bin"
         bin_.mkdir()
@@ -84,7 +84,7 @@ class FakeHost:
         ledger = folder / "state" / "ledger" / "svc"
         ledger.mkdir(parents=True)
         (ledger / "current").symlink_to("r1.json")
-        self._tokenizer = write_tokenizer(folder / "tokenizer")
+        self.tokenizer = write_tokenizer(folder / "tokenizer")
 
     def say(self, active: str, sub: str, *, restarts: int) -> None:
         """What systemd says of the unit from now on."""
@@ -94,22 +94,24 @@ class FakeHost:
         fresh.write_text("\n".join([*lines, "InvocationID=0123", "Job=0"]) + "\n")
         fresh.rename(self._unit)
 
-    def measure(self, url: str, runs: dict[str, int], *, append: bool = False) -> str:
-        """Run the program; returns what it said. Fails the test when it has no result."""
+    def program(self, url: str, runs: dict[str, int], *more: str) -> tuple[list[str], dict[str, str]]:
+        """Command line and environment of the program."""
         options = {
             "service": "svc", "release": "r1", "url": url, "model": "fake/fake", "served-as": "fake",
             "gate": json.dumps(workloads(self.gate, self.answers)), "measure": json.dumps(runs),
-            "workload-id": workload_id(self.gate, self.answers), "tokenizer": str(self._tokenizer),
+            "workload-id": workload_id(self.gate, self.answers), "tokenizer": str(self.tokenizer),
             "state": str(self._folder / "state"), "budget": "600",
             # Questions are asked without any tool.
             "tools": str(tools() if "benchy" in runs else self._folder),
         }  # fmt: skip
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         path = f"{self._folder / 'bin'}:{os.environ['PATH']}"
-        done = subprocess.run(
-            [sys.executable, str(_HOSTSIDE / "run_gate.py"), *words, *(["--append"] if append else [])],
-            env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=600, check=False,
-        )  # fmt: skip
+        return [sys.executable, str(_HOSTSIDE / "run_gate.py"), *words, *more], {**os.environ, "PATH": path}
+
+    def measure(self, url: str, runs: dict[str, int], *, append: bool = False) -> str:
+        """Run the program; returns what it said. Fails the test when it has no result."""
+        words, environment = self.program(url, runs, *(["--append"] if append else []))
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -222,11 +222,11 @@ def other(host: str, decode: float, **changes: Any) -> MeasuredService:
     [
         ([other("a", 80.0), other("b", 80.4), other("c", 79.8)], "FAIL"),
         ([other("a", 61.0), other("b", 61.4), other("c", 60.8)], "PASS"),
-        # Too few that are alike: of another engine, failed, and this very host's own.
+        # Too few that are alike: of another engine, failed, from the controller, and this very host's own.
         (
             [
                 other("a", 80.0), other("b", 80.4), other("c", 79.8, engine="vllm"),
-                other("d", 80.0, verdict=Verdict.FAIL), other("spark-1", 80.0),
+                other("d", 80.0, verdict=Verdict.FAIL), other("spark-1", 80.0), other("e", 80.2, client="controller"),
             ],
             "PASS",
         ),

@@ -550,6 +550,27 @@ REFUSALS = (
         (8, "defaults.services.gpt-oss.gate.random", "engine sglang has no `vllm bench serve` in its image"),
     ),
     refusal(
+        "a workload that can not run from the controller",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              gate:
+                client: controller
+                random: {prompts: 8}
+                thresholds: {pp2048 c1: {min: 1}}
+        hosts: {spark-1: {}}
+        """,
+        (
+            9,
+            "defaults.services.gpt-oss.gate.random",
+            "runs inside the engine's image, so on the host; take it out, or set client to host",
+        ),
+    ),
+    refusal(
         "a relative bound on a workload of one run",
         """\
         fleet: office

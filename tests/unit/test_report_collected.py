@@ -136,6 +136,16 @@ def test_a_fleets_own_baseline_comes_before_the_catalogs(fleet: Fleet, tmp_path:
     assert prefill.baseline.name == "vllm-mxfp4-single-stream"
 
 
+def test_figures_from_the_controller_stand_beside_their_own_kind_alone(fleet: Fleet, tmp_path: Path) -> None:
+    first = measured(decode=58.0)
+    there = measured("bbbbbbbbbbbb", decode=51.0, day=2).model_copy(update={"client": "controller"})
+    for one in (first, there):
+        note_gate(fleet.name, one, judgement(Verdict.PASS), last_good=one.release, root=tmp_path)
+    report = reported(fleet, tmp_path, there)
+    assert gate_of(report).metrics[0].last_good is None
+    assert [point.release for point in report.hosts[0].services[0].history] == ["bbbbbbbbbbbb"]
+
+
 def test_what_failed_before_is_no_last_good(fleet: Fleet, tmp_path: Path) -> None:
     note_gate(
         fleet.name, measured(decode=31.6, verdict=Verdict.FAIL), judgement(Verdict.FAIL), last_good=None, root=tmp_path

@@ -29,8 +29,10 @@ from modules.reporting.share import (
 )
 from modules.reporting.share.__main__ import main
 from modules.reporting.share.private import is_private, is_private_image
+from modules.reporting.share.workloads import fleet_document, workloads_of
 from modules.spec.lock import Lock
 from tests.unit.gate_simulation import measured as runs
+from tests.unit.release_samples import lab_gate
 
 CATALOG = load_catalog()
 DECODE, PREFILL, FIRST = "tg128@pp2048 c1", "pp2048 c1", "ttfr@pp2048 c1"
@@ -509,3 +511,11 @@ def test_every_workload_is_shared_and_reproduced(tmp_path: Path) -> None:
     # Single requests decide it: told, and not asked for.
     assert "random p99 itl" not in thresholds
     assert baseline_of(share).figures["cold start launch to ready"].unit == "s"
+
+
+def test_a_gate_from_the_controller_is_reproduced_from_there() -> None:
+    gate = lab_gate(client="controller")
+    shared = workloads_of(gate, "openai/gpt-oss-120b", "gpt-oss-120b")
+    assert fleet_document(shared)["client"] == "controller"
+    assert shared.commands[0].endswith("# from the controller, over an SSH tunnel")
+    assert "client" not in fleet_document(workloads_of(lab_gate(), "openai/gpt-oss-120b", "gpt-oss-120b"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ class SharedWorkloads(Strict):
     sharegpt: ShareGptWorkload | None = None
     answers: AnswersChoice | None = None
     cold_start: bool = False
+    client: Literal["host", "controller"] = "host"
     commands: tuple[str, ...] = Field(default=(), description="as one would type them")
 
 
@@ -34,7 +35,7 @@ def workloads_of(gate: Gate, repository: str, served_as: str) -> SharedWorkloads
         name = "dataset.json" if own else PurePath(sharegpt.dataset.file).name
         dataset = sharegpt.dataset.model_copy(update={"file": name})
         sharegpt = sharegpt.model_copy(update={"dataset": dataset})
-    commands = [workload_command(gate.workload, repository, served_as)]
+    commands = [workload_command(gate.workload, repository, served_as, gate.client)]
     commands += [_serve_command(one, repository, served_as) for one in (gate.random, sharegpt) if one is not None]
     return SharedWorkloads(
         workload=gate.workload,
@@ -42,6 +43,7 @@ def workloads_of(gate: Gate, repository: str, served_as: str) -> SharedWorkloads
         sharegpt=sharegpt,
         answers=gate.answers,
         cold_start=gate.cold_start,
+        client=gate.client,
         commands=tuple(commands),
     )
 

@@ -1,0 +1,134 @@
+"""Measure from the controller: a job on the host samples and keeps the result, the client runs here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from paramiko import SSHException
+from pyinfra.api import Host, QuoteString, State, StringCommand
+
+from modules.facts.job import JobProgress, JobStatus, status_command
+from modules.operations.controller_tools import ControllerError, tokenizer_here, tools_are_here, tools_here
+from modules.operations.failed_job import failure
+from modules.operations.follow import doing, followed, pause, show, status_of, tell, until_ended
+from modules.operations.gate_job import Client
+from modules.operations.job import Job, start_command
+from modules.operations.reach import UnreachableError, ask
+from modules.release import layout
+
+_HOSTSIDE = Path(__file__).parents[1] / "hostside"
+# As gate_delivery.py says it.
+AWAITED = "waiting for the controller's figures"
+_DELIVER = str(layout.PROGRAMS / "gate_delivery.py")
+_LOOK_S = 0.6
+_SHOWN = 15
+# Two clients on one controller would measure each other.
+_turn = threading.Lock()
+
+
+def measured_here(state: State, host: Host, job: Job, client: Client) -> bool:
+    """Measure; returns whether the host has the result. Otherwise the reason has been logged, and `job` was stopped."""
+    if _turn.locked():
+        host.log(f"{job.title}: waits until another host is measured from here")
+    try:
+        with _turn, followed(host):
+            return _measured(host, job, client)
+    except (ControllerError, UnreachableError, OSError, SSHException, subprocess.TimeoutExpired) as error:
+        tell(host, [f"{job.title}: {error}"])
+        return False
+
+
+def _measured(host: Host, job: Job, client: Client) -> bool:
+    if client.benchy and not tools_are_here():
+        host.log(f"{job.title}: installing the tools on the controller, once")
+    tools = tools_here() if client.benchy else Path()
+    tokenizer = tokenizer_here(host, client.snapshot, pause) if client.benchy else Path()
+    if not _sampling(host, job):
+        return False
+    with tempfile.TemporaryDirectory(prefix="tinderbox-client-") as folder:
+        figures = run_client(host, job, client, Path(folder), ("--tools", str(tools), "--tokenizer", str(tokenizer)))
+    if figures is None:
+        ask(host, StringCommand("systemctl stop", QuoteString(job.unit)), pause)
+        return False
+    given, output = ask(host, StringCommand(layout.PYTHON, _DELIVER, client.service, client.token), pause, figures)
+    if not given:
+        tell(host, [f"{job.title}: the figures could not be given to the host:", *output.output_lines])
+        return False
+    return until_ended(host, job, start_command(job))
+
+
+def _sampling(host: Host, job: Job) -> bool:
+    """Start the job on the host, and wait until it is only the figures that it waits for."""
+    command = start_command(job)
+    while True:
+        status = status_of(host, command)
+        if status is None:
+            return False
+        if status.state != "running":
+            tell(host, failure(job, status))
+            return False
+        if status.progress is not None and status.progress.step == AWAITED:
+            return True
+        show(host, doing(job.title, status), _farewell(job))
+        command = status_command(job.name, job.key)
+        if not pause(_LOOK_S):
+            return False
+
+
+def _farewell(job: Job) -> list[str]:
+    return [f"{job.title}: ends with this run; the next one measures anew"]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """`folder`: where the client tells how far it is, as a job on a host does."""
+    return {**os.environ, "TINDERBOX_JOB_DIR": str(folder)}
+
+
+def _progress(folder: Path) -> JobProgress | None:
+    with suppress(OSError, ValueError):
+        return JobProgress.model_validate_json((folder / "progress.json").read_text(encoding="utf-8"))
+    return None
+
+
+def run_client(host: Host, job: Job, client: Client, folder: Path, more: tuple[str, ...]) -> str | None:
+    """The figures, as JSON; None where there are none, for a reason that has been logged."""
+    into, log, began = folder / "figures.json", folder / "log", time.monotonic()
+    words = [sys.executable, str(_HOSTSIDE / "run_client.py"), *client.arguments, *more, "--into", str(into)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            env=_environment(folder),
+        )  # fmt: skip
+    try:
+        assert process.stdin is not None
+        process.stdin.write(f"{client.secret}\n".encode())
+        process.stdin.flush()
+        while process.poll() is None:
+            elapsed_s = time.monotonic() - began
+            if elapsed_s > client.limit_s:
+                tell(host, [f"{job.title}: the client did not end within {client.limit_s:.0f} s"])
+                return None
+            show(host, doing(job.title, JobStatus(job=job.name, state="running", elapsed_s=elapsed_s,
+                                                  progress=_progress(folder))), _farewell(job))  # fmt: skip
+            if not pause(_LOOK_S):
+                return None
+    finally:
+        # It also ends by itself when we do, since its standard input ends then.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.returncode != 0:
+        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_SHOWN:]
+        tell(
+            host, [f"{job.title}: the client on the controller failed. Its log ends:", *(f"    {one}" for one in last)]
+        )
+        return None
+    return into.read_text(encoding="utf-8")
