@@ -20,11 +20,13 @@ _SLOW_SHARD = {"host": "hub.lab", "method": "GET", "path": "model-00003-of", "de
 class FirstDeployment:
     """`killed`: the job's name → the run that was killed during it; `last`: the run to the end.
 
+    `finished`: the same jobs after it, before other tests have them run again.
     `requests`: all that the host asked of the mirror. On a lab that was found serving no run is killed.
     """
 
     killed: dict[str, KilledRun]
     last: Run
+    finished: dict[str, Job | None]
     requests: list[dict[str, Any]]
 
 
@@ -36,7 +38,8 @@ def deploy_first(lab: Lab, fleet: Path, host: str) -> FirstDeployment:
         with lab.faults(_SLOW_SHARD):
             killed["weights"] = kill_run_during(lab, fleet, host, "weights", _some_way, limit_s=900)
     last = lab.converge(fleet=fleet, timeout_s=1500)
-    return FirstDeployment(killed, last, lab.requests(host=host))
+    finished = {name: find_job(lab, host, name) for name in killed}
+    return FirstDeployment(killed, last, finished, lab.requests(host=host))
 
 
 def _in_a_later_step(build: Job) -> bool:

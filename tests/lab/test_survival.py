@@ -9,7 +9,6 @@ import pytest
 
 from modules.lab.model.repository import COMMIT, REPOSITORY, hub
 from tests.lab.first_deployment import FirstDeployment
-from tests.lab.killed_run import find_job
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
 
@@ -36,11 +35,10 @@ def fetched(deployment: FirstDeployment, host: str, path: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", ["image", "weights"])
-def test_a_job_outlives_its_run_and_the_next_run_takes_it_up(lab: Lab, deployment: FirstDeployment, name: str) -> None:
+def test_a_job_outlives_its_run_and_the_next_run_takes_it_up(deployment: FirstDeployment, name: str) -> None:
     run = deployment.killed[name]
     assert run.after.state == "running"
-    # Other tests have had jobs of the same kind since.
-    job = find_job(lab, HOST, Path(run.before.directory).name.rpartition("-")[0])
+    job = deployment.finished[name]
     assert job is not None
     assert (job.directory, job.started, job.starts) == (run.before.directory, run.before.started, 1)
     assert job.state == "succeeded"
