@@ -202,7 +202,7 @@ def path_in(lab: Lab, beginning: str) -> str:
         ("image", "images/", "rm {file}", "is missing: copy it again, or export the bundle anew"),
     ],
 )
-def test_a_wrong_or_missing_file_is_named_with_what_to_do_and_lands_nowhere(
+def test_a_wrong_or_missing_file_is_named_with_what_to_do(
     lab: Lab, carried: Path, stage: str, part: str, harm: str, said: str
 ) -> None:
     with harmed(lab, path_in(lab, part), harm):
