@@ -10,7 +10,7 @@ from rich.console import Console
 
 from modules.converge.limits import limit_problem, names_of
 from modules.converge.outcome import NoResultsError, Outcome, parse_outcome
-from modules.converge.process import Finished, run_pyinfra
+from modules.converge.process import Finished, heed_sigterm, run_pyinfra
 from modules.converge.summary import completed, summary
 from modules.fleet import FleetError, load_fleet
 from modules.fleet.problem import shown
@@ -33,6 +33,7 @@ def main(
     Exit status: 0 all hosts are as they should be; 1 a host failed, or the fleet file or the limit was refused; 2 in a
     dry run, a host differs; 130 interrupted.
     """
+    heed_sigterm()
     given = limit or []
     try:
         fleet = load_fleet()

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # pyinfra finishes the operation in flight before it honours an interrupt; a job on the host outlives it anyway.
 _GRACE_S = 4.0
 _INTERRUPTED = 130
+_ASKED = {signal.SIGINT, signal.SIGTERM}
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Finished:
     results: str
     seconds: float
     errors: dict[str, list[HostError]] = field(default_factory=dict)
+
+
+def heed_sigterm() -> None:
+    """Let SIGTERM interrupt this process as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:
@@ -48,17 +54,18 @@ def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    # Held back in the child until `config.py` knows what to do with them: a Python that still imports would answer by a
+    # traceback.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED)
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as child:
-        former = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKED)
             results, _ = child.communicate()
         except KeyboardInterrupt:
             _interrupt(child)
             return _INTERRUPTED, ""
-        finally:
-            signal.signal(signal.SIGTERM, former)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode, results
 
 

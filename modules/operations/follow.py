@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pyinfra.api import Host, State, StringCommand
 
 from modules.facts.job import JobStatus, parse_status, status_command
 from modules.operations.failed_job import failure
+from modules.operations.interrupt import end_run
 from modules.operations.reach import UnreachableError, ask
 from modules.reporting.progress import Board, Doing, can_draw
 
@@ -199,4 +199,4 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
     for name, lines in _Operator.farewells.items():
         _board.done(name)
         tell(_hosts[name], lines, logger.warning)
-    sys.exit(130)
+    end_run()

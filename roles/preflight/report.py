@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 import pyinfra
-from gevent import GreenletExit  # type: ignore[import-untyped]
+from gevent import GreenletExit
 from pyinfra import logger
 from pyinfra.api import Host
 from pyinfra.context import state
