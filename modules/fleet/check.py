@@ -91,10 +91,16 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
 
 def _model_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
     model = catalog.models.get(service.model) if isinstance(service.model, str) else service.model
-    if model is not None and model.file is None and engine.command[:1] == ("llama-server",):
-        # Known only after an hour of building and fetching, else.
+    if model is None:
+        return
+    # Known only after an hour of building and fetching, else.
+    serves_gguf = engine.command[:1] == ("llama-server",)
+    if serves_gguf and model.file is None:
         what = f"engine {service.engine} serves one GGUF file, and this model names none"
         yield ("model",), what, "take one whose entry has `file`, as gpt-oss-120b-gguf, or add `file`"
+    if not serves_gguf and model.file is not None:
+        what = f"engine {service.engine} serves safetensors, and this model is the GGUF file {model.file}"
+        yield ("model",), what, "take one whose entry has no `file`, as gpt-oss-120b, or engine llama-cpp"
 
 
 def _gate_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:

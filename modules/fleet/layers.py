@@ -5,7 +5,7 @@ from __future__ import annotations
 from modules.catalog import Catalog
 from modules.fleet.names import name_problems
 from modules.fleet.problem import Problem
-from modules.fleet.suggest import advice
+from modules.fleet.suggest import advice, nearest
 from modules.fleet.tree import Tree, find, overlay, without_nulls
 from modules.fleet.validate import layer_problems
 from modules.spec.settings import HostSettings
@@ -70,6 +70,18 @@ class Layers:
             return []
         return [Problem(place.origin, f"no host {name!r} in this fleet", advice(name, self.hosts, "hosts"))]
 
+    def unknown_services(self) -> list[Problem]:
+        """Tell what a layer says of a service that no layer gives an engine: probably another one is meant."""
+        layers = (_mapping(self._tree, "defaults"), *_mappings(self._groups), *self._own_settings())
+        services = [_mapping(layer, "services").keys or {} for layer in layers]
+        said = [(name, service) for layer in services for name, service in layer.items()]
+        whole = {name for name, service in said if service.child("engine") is not None}
+        return [
+            Problem(service.origin, f"no layer gives a service {name!r} an engine", _meant(name, whole))
+            for name, service in said
+            if name not in whole and (nearest(name, whole) is not None or service.child("model") is None)
+        ]
+
     def _unknown_groups(self) -> list[Problem]:
         known = self._groups.keys or {}
         return [
@@ -78,6 +90,11 @@ class Layers:
             for item in ((host.child("groups") or host).items or ())
             if isinstance(item.scalar, str) and item.scalar not in known
         ]
+
+
+def _meant(service: str, whole: set[str]) -> str:
+    meant = nearest(service, whole)
+    return f"did you mean {meant}?" if meant is not None else "add engine: and model: here, or take it out"
 
 
 def _mapping(tree: Tree, key: str) -> Tree:

@@ -46,6 +46,7 @@ def _load(path: Path) -> Fleet:
         host, wrong = _host(name, layers, catalog, path.parent)
         problems += wrong
         hosts += [host] if host is not None else []
+    problems = _but_for_strays(problems, layers.unknown_services())
     problems += same_address(hosts, tree)
     problems += same_peer_address(hosts, tree)
     # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
@@ -59,6 +60,12 @@ def _load(path: Path) -> Fleet:
     if missing:
         raise FleetError(path, missing)
     return fleet
+
+
+def _but_for_strays(problems: list[Problem], strays: list[Problem]) -> list[Problem]:
+    """Tell of a service that is probably another one's name that, and not that it lacks what the other one has."""
+    services = {stray.origin.key for stray in strays}
+    return [*strays, *(one for one in problems if one.what != "missing" or one.origin.key[:-1] not in services)]
 
 
 def _host(name: str, layers: Layers, catalog: Catalog, folder: Path) -> tuple[ResolvedHost | None, list[Problem]]:

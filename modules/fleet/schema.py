@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +77,18 @@ def _lenient(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     lenient = {key: _lenient(value) for key, value in schema.items()}
-    if lenient.get("type") == "string" and not {"enum", "const", "pattern"} & lenient.keys():
+    if lenient.get("type") == "string" and _looks_like_a_number(lenient):
         lenient["type"] = ["string", "number"]
     if "patternProperties" in lenient:
         # Also the entries of a mapping can be taken away: a service, a flag.
         lenient["patternProperties"] = {key: _or_null(value) for key, value in lenient["patternProperties"].items()}
         lenient["additionalProperties"] = False
     return lenient
+
+
+def _looks_like_a_number(schema: Schema) -> bool:
+    """Whether YAML may read what is wanted here as a number, as in `driver: 580`."""
+    return not {"enum", "const"} & schema.keys() and re.search(schema.get("pattern", ""), "580") is not None
 
 
 def _or_null(schema: Schema) -> Schema:

@@ -74,8 +74,12 @@ def same_peer_address(hosts: Iterable[ResolvedHost], tree: Tree) -> list[Problem
 def _reserved(tree: Tree) -> list[Problem]:
     groups = tree.child("groups")
     names = {} if groups is None or groups.keys is None else groups.keys
+    hosts = tree.child("hosts")
+    host_names = {} if hosts is None or hosts.keys is None else hosts.keys
+    takers = dict.fromkeys(_RESERVED_GROUPS, "pyinfra gives it to every host")
+    takers |= {name: f"a host has it (line {host.origin.line})" for name, host in host_names.items()}
     return [
-        Problem(group.origin, f"the name {name} is taken: pyinfra gives it to every host", "choose another name")
+        Problem(group.origin, f"the name {name} is taken: {takers[name]}", "choose another name")
         for name, group in names.items()
-        if name in _RESERVED_GROUPS
+        if name in takers
     ]

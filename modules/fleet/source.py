@@ -66,6 +66,11 @@ def _compose(path: Path, text: str) -> Node:
         line = mark.line + 1 if mark else 1
         if mark and text.split("\n")[mark.line][mark.column :].startswith("\t"):
             raise refuse(path, line, "no valid YAML: a tab stands here", "indent with spaces") from None
+        if "mapping values are not allowed" in words:
+            # As when a space is missing after the colon of the line above, which makes one long word of it.
+            what = "no valid YAML: no `key: value` can stand here"
+            todo = "put a space after each colon, and check the indentation, here and on the line above"
+            raise refuse(path, line, what, todo) from None
         raise refuse(path, line, f"no valid YAML: {words}", "correct the syntax here or on the line above") from None
     except (yaml.YAMLError, RecursionError) as error:
         words = getattr(error, "reason", None) or "nested too deep"

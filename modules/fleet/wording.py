@@ -27,10 +27,12 @@ _FORMS: tuple[tuple[Any, str], ...] = (
     (base.Commit, "40 hex digits in lower case"),
     (base.Digest, "sha256: and 64 hex digits in lower case"),
     (base.AbsolutePath, "an absolute path without spaces"),
+    (base.PackageVersion, "a package's version, or its beginning with a star, as in 13.0.*"),
     (engine.FlagName, "a flag's name without its leading dashes, in lower case"),
 )
 _FORM_OF_PATTERN: dict[str, str] = {
     r"^[0-9A-F]{40}$": "40 hex digits in upper case",
+    r"^\d+(\.\d+)*\.?$": "a driver's version or its beginning, as in 580 or 580.95",
     r"^\d+[kmg]$": "a number with k, m or g, as in 100m",
     r"^cuda-toolkit-\d+-\d+$": "the name of a toolkit's package, as in cuda-toolkit-13-0",
     r"^[A-Za-z0-9.-]+(:\d+)?$": "host or host:port, without https:// and without a path",

@@ -39,6 +39,7 @@ from modules.lab.pieces.rootfs import host_rootfs
 from modules.lab.ports import choose_port
 from modules.lab.progress import Progress
 from modules.lab.readiness import await_host, await_mirror, host_keys
+from modules.lab.watches import need_watches
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def _create(client: docker.DockerClient, layout: Layout, count: int, material: M
     access = Access(addresses.mirror, material.public_key)
     existing = _usable_hosts(client, layout)
     numbers = {layout.host(number): number for number in range(1, max(count, len(existing)) + 1)}
+    need_watches(sum(name not in existing or existing[name].status != "running" for name in numbers))
     _write_mirror_state(layout, addresses, numbers)
     mirror = _usable_mirror(client, layout, material)
     taken = {port_of(container) for container in containers_of(client)}

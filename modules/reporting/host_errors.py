@@ -45,12 +45,19 @@ def errors_here() -> dict[str, list[HostError]]:
 def watch_errors() -> None:
     """Have the errors of this process's hosts explained, and written to `ERRORS_FILE` where that is named."""
     logger = logging.getLogger("pyinfra")
+    logger.addFilter(_is_trouble)
     if not any(isinstance(handler, _Errors) for handler in logger.handlers):
         logger.addHandler(_Errors(logger, os.environ.get(ERRORS_FILE)))
     # Where nobody takes paramiko's records, Python prints them: tracebacks of what the host's error says in a line.
     paramiko = logging.getLogger("paramiko")
     if not paramiko.handlers:
         paramiko.addHandler(logging.NullHandler())
+
+
+def _is_trouble(record: logging.LogRecord) -> bool:
+    """False for pyinfra's warning of a known_hosts file that is not there, as on a machine that never used SSH yet."""
+    args = record.args if isinstance(record.args, tuple) else ()
+    return not (str(record.msg).startswith("Failed to load host keys") and isinstance(args[-1], FileNotFoundError))
 
 
 def read_errors(path: Path) -> dict[str, list[HostError]]:

@@ -16,6 +16,7 @@ from modules.spec.base import (
     IpAddress,
     Ipv4Network,
     Name,
+    PackageVersion,
     Port,
     Strict,
     VariableName,
@@ -41,7 +42,9 @@ class Hardware(Strict):
 
     simulated: bool = False
     gpu: str = "NVIDIA GB10"
-    driver: str = Field(default="580", description="major version, or a prefix of the wanted versions")
+    driver: str = Field(
+        default="580", pattern=r"^\d+(\.\d+)*\.?$", description="major version, or a prefix of the wanted versions"
+    )
     memory_gib: float = Field(default=115.0, gt=0, description="least MemTotal; real Sparks show 119 to 121 GiB")
     reserve_disk_gib: float = Field(
         default=20.0, ge=0, description="free space that must remain after everything is on the host"
@@ -52,14 +55,14 @@ class Cuda(Strict):
     """The toolkit on the host. `version`: exact package version or a prefix with `*`."""
 
     package: str = Field(default="cuda-toolkit-13-0", pattern=r"^cuda-toolkit-\d+-\d+$")
-    version: str = "13.0.*"
+    version: PackageVersion = "13.0.*"
     architecture: Architecture = "12.1f"
 
 
 class Runtime(Strict):
     """Docker and the NVIDIA container toolkit. `log_*`: `max-size` and `max-file` of docker's json-file driver."""
 
-    container_toolkit_version: str = "*"
+    container_toolkit_version: PackageVersion = "*"
     log_max_size: str = Field(default="100m", pattern=r"^\d+[kmg]$")
     log_max_files: int = Field(default=3, ge=1)
 

@@ -205,9 +205,9 @@ def test_fingerprint_file_must_hold_a_fingerprint(tmp_path: Path) -> None:
     [("580", "580"), ("580.95", "580.95"), ("1.10", "1.10"), ("007", "007"), ("'580'", "580"), ("0x10", "0x10")],
 )
 def test_text_that_looks_like_a_number_stays_as_written(written: str, wanted: str, tmp_path: Path) -> None:
-    fleet = load(tmp_path, f"fleet: office\ndefaults: {{hardware: {{driver: {written}}}}}\nhosts: {{spark-1: {{}}}}\n")
+    fleet = load(tmp_path, f"fleet: office\ndefaults: {{hardware: {{gpu: {written}}}}}\nhosts: {{spark-1: {{}}}}\n")
 
-    assert fleet.hosts["spark-1"].settings.hardware.driver == wanted
+    assert fleet.hosts["spark-1"].settings.hardware.gpu == wanted
 
 
 def test_words_that_older_yaml_took_for_booleans_are_words(tmp_path: Path) -> None:

@@ -703,6 +703,60 @@ REFUSALS = (
         (2, "groups.all", "the name all is taken: pyinfra gives it to every host; choose another name"),
     ),
     refusal(
+        "a group that is named like a host",
+        """\
+        fleet: office
+        groups: {spark-1: {}}
+        hosts: {spark-1: {}}
+        """,
+        (2, "groups.spark-1", "the name spark-1 is taken: a host has it (line 3); choose another name"),
+    ),
+    refusal(
+        "a group's settings for a service whose name is misspelt",
+        """\
+        fleet: office
+        defaults:
+          services: {gpt-oss: {engine: vllm, model: gpt-oss-120b}}
+        groups:
+          rack: {services: {gptoss: {profile: latency}}}
+        hosts: {spark-1: {groups: [rack]}}
+        """,
+        (5, "groups.rack.services.gptoss", "no layer gives a service 'gptoss' an engine; did you mean gpt-oss?"),
+    ),
+    refusal(
+        "settings for a service that there is not",
+        """\
+        fleet: office
+        hosts: {spark-1: {settings: {services: {chat: {profile: latency}}}}}
+        """,
+        (2, "hosts.spark-1.settings.services.chat", "no layer gives a service 'chat' an engine; add engine:"),
+    ),
+    refusal(
+        "versions that are none",
+        """\
+        fleet: office
+        defaults:
+          hardware: {driver: latest}
+          cuda: {version: newest}
+          runtime: {container_toolkit_version: "1.18 or later"}
+        hosts: {spark-1: {}}
+        """,
+        (3, "defaults.hardware.driver", "has not the right form; write a driver's version or its beginning, as in 580"),
+        (4, "defaults.cuda.version", "has not the right form; write a package's version, or its beginning with a star"),
+        (5, "defaults.runtime.container_toolkit_version", "has not the right form; write a package's version"),
+    ),
+    refusal(
+        "a GGUF file for an engine that serves checkpoints",
+        """\
+        fleet: office
+        defaults:
+          services:
+            wrong: {engine: sglang, model: gpt-oss-120b-gguf}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.wrong.model", "engine sglang serves safetensors, and this model is the GGUF"),
+    ),
+    refusal(
         "an error in a group that no host uses",
         """\
         fleet: office

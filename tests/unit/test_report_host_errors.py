@@ -67,6 +67,15 @@ def test_tracebacks_of_the_ssh_client_are_not_printed(errors: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(("cause", "shown"), [(FileNotFoundError(2, "none"), False), (ValueError("bad line"), True)])
+def test_known_hosts_that_are_not_there_yet_are_no_trouble(
+    cause: Exception, shown: bool, errors: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger.warning("Failed to load host keys from %s: %s", "known_hosts", cause)
+
+    assert bool(caplog.records) is shown
+
+
 def test_the_errors_of_a_host_are_kept_with_the_operation_that_was_under_way(
     errors: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
