@@ -55,9 +55,9 @@ def test_a_report_is_made_of_what_the_host_knows(lab: Lab, served: Served) -> No
     assert service.gate is not None
     assert service.gate.measured == stored["finished"]
     assert service.history[-1].measured == stored["finished"]
-    prompt = next(metric for metric in service.gate.metrics if metric.name == "pp2048 c1")
-    assert prompt.now is not None
-    assert prompt.now.mean == stored["report"]["benchmarks"][0]["pp_throughput"]["mean"]
+    decode = next(metric for metric in service.gate.metrics if metric.name == "tg128@pp2048 c1")
+    assert decode.now is not None
+    assert decode.now.mean == stored["report"]["benchmarks"][0]["tg_throughput"]["mean"]
     assert service.gate.telemetry["clock_mhz"] == tuple(stored["samples"]["clock_mhz"])
     assert service.memory is not None
     assert {"weights", "KV cache", "system reserve"} <= {part.name for part in service.memory.parts}
