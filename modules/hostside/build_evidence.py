@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _SAID = re.compile(r"^#(\d+) (?:\d+\.\d+ )?(.*)$")
 _COMMAND = re.compile(r"(?:executor failed running \[.*\]|process \".*\" did not complete successfully): ")
 _NO_USE = re.compile(r"^(?:sha256:|extracting|resolve |\.\.\.|DONE|CACHED|$)")
 _OOM = ("Out of memory: Killed process", "oom-kill:constraint", "Memory cgroup out of memory: Killed")
+# Since Linux 4.13, whatever the kill's limit was: the host's memory or that of a control group.
+_VMSTAT = Path("/proc/vmstat")
 
 
 @dataclass
@@ -62,11 +65,25 @@ class BuildEvidence:
         return list(dict.fromkeys([*said, self._ends[number], *self._besides]))
 
 
-def kernel_lines(since: float) -> list[str]:
-    """What the kernel has logged of processes that it killed for memory since then (seconds since 1970)."""
+def oom_kills() -> int:
+    """How many processes the kernel has killed for memory since it was started; 0 where it does not count them."""
+    try:
+        lines = _VMSTAT.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
+def kernel_lines(since: float, kills: int) -> list[str]:
+    """What the kernel tells of processes that it killed for memory since then.
+
+    `since`: seconds since 1970. `kills`: what `oom_kills` was then, for a kernel whose log says nothing.
+    """
     asked = ["journalctl", "--dmesg", "--no-pager", "--output=short-iso", f"--since=@{int(since)}"]
     try:
         shown = subprocess.run(asked, capture_output=True, text=True, errors="replace", check=False).stdout
     except OSError:
-        return []
-    return [line for line in shown.splitlines() if any(words in line for words in _OOM)][-10:]
+        shown = ""
+    named = [line for line in shown.splitlines() if any(words in line for words in _OOM)][-10:]
+    more = oom_kills() - kills
+    return named or ([f"oom_kill in {_VMSTAT} rose by {more} during the build"] if more > 0 else [])

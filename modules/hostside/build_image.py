@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
     from modules.hostside.atomic import write_json
-    from modules.hostside.build_evidence import BuildEvidence, kernel_lines
+    from modules.hostside.build_evidence import BuildEvidence, kernel_lines, oom_kills
     from modules.hostside.build_memory import MemoryShortError, Need, room
     from modules.hostside.build_steps import BuildSteps, PullLayers
     from modules.hostside.build_times import StepClock, Times, others_took
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     import docker_cli as docker
     from atomic import write_json
-    from build_evidence import BuildEvidence, kernel_lines
+    from build_evidence import BuildEvidence, kernel_lines, oom_kills
     from build_memory import MemoryShortError, Need, room
     from build_steps import BuildSteps, PullLayers
     from build_times import StepClock, Times, others_took
@@ -140,7 +140,8 @@ def build(request: Request, folder: Path, jobs: int, progress: Progress) -> str:
 
 def run(words: list[str], request: Request, folder: Path, progress: Progress) -> None:
     """Run docker's build: tell how far it is and how long it will take; of a failure, keep what matters."""
-    steps, clock, evidence, began = BuildSteps(), StepClock(), BuildEvidence(), time.time()
+    steps, clock, evidence = BuildSteps(), StepClock(), BuildEvidence()
+    began, kills = time.time(), oom_kills()
     times = Times.of(folder.parent / f"{request.recipe}.times.json", request.files["Dockerfile"])
     try:
         with docker.lines(*words, environment={"DOCKER_BUILDKIT": "1", "BUILDX_BUILDER": "default"}) as said:
@@ -152,7 +153,7 @@ def run(words: list[str], request: Request, folder: Path, progress: Progress) ->
                     note = others_took(request.build_minutes, partial=clock.is_partial) if left is None else ""
                     progress.report(steps.step, steps.done, steps.total, "steps", left_s=left, note=note)
     except DockerError:
-        failed = {"step": evidence.step(), "lines": evidence.lines(), "kernel": kernel_lines(began)}
+        failed = {"step": evidence.step(), "lines": evidence.lines(), "kernel": kernel_lines(began, kills)}
         if "TINDERBOX_JOB_DIR" in os.environ:
             # Where the disk is full, the log has it all.
             with suppress(OSError):

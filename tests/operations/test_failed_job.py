@@ -53,9 +53,13 @@ def test_a_build_names_its_step_and_lines_and_the_known_cause() -> None:
     assert len(lines) == 7
 
 
-def test_what_the_kernel_says_makes_a_kill_certain() -> None:
+@pytest.mark.parametrize(
+    "told",
+    ["spark-1 kernel: Out of memory: Killed process 41 (cicc)", "oom_kill in /proc/vmstat rose by 1 during the build"],
+)
+def test_what_the_kernel_says_makes_a_kill_certain(told: str) -> None:
     killed = {"step": "RUN uv build", "lines": ["Killed", "exit code: 137"], "kernel": []}
-    seen = killed | {"kernel": ["spark-1 kernel: Out of memory: Killed process 41 (cicc)"]}
+    seen = killed | {"kernel": [told]}
 
     supposed = "\n".join(failure(BUILD, failed(result={"failed": killed})))
     certain = "\n".join(failure(BUILD, failed(result={"failed": seen})))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from modules.hostside.build_evidence import BuildEvidence, kernel_lines
+from modules.hostside import build_evidence
+from modules.hostside.build_evidence import BuildEvidence, kernel_lines, oom_kills
 
 PRELUDE = (
     "--mount=type=secret,id=site,target=/run/secrets/site     set -ae; [ ! -e /run/secrets/site ] || . "
@@ -86,15 +89,45 @@ def test_only_so_much_is_kept() -> None:
     assert max(map(len, lines)) <= 400
 
 
-def test_the_kernels_kills_since_then_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], list[list[str]]]:
+    """Let the kernel's log and its counters say this; gives the commands that were run for it."""
     asked: list[list[str]] = []
 
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        asked.append(command)
-        said = "x kernel: docker0: port 1\nx kernel: Out of memory: Killed process 41 (cicc)\n"
-        return subprocess.CompletedProcess(command, 0, said, "")
+    def let(log: str, vmstat: str) -> list[list[str]]:
+        def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+            asked.append(command)
+            return subprocess.CompletedProcess(command, 0, log, "")
 
-    monkeypatch.setattr(subprocess, "run", run)
+        monkeypatch.setattr(subprocess, "run", run)
+        (tmp_path / "vmstat").write_text(vmstat)
+        monkeypatch.setattr(build_evidence, "_VMSTAT", tmp_path / "vmstat")
+        return asked
 
-    assert kernel_lines(1234.9) == ["x kernel: Out of memory: Killed process 41 (cicc)"]
+    return let
+
+
+KILLED = "x kernel: Out of memory: Killed process 41 (cicc)"
+VMSTAT = "drop_pagecache 4\noom_kill {}\nnuma_hit 3\n"
+
+
+def test_the_kernels_kills_since_then_are_told_by_name(kernel: Callable[[str, str], list[list[str]]]) -> None:
+    asked = kernel(f"x kernel: docker0: port 1\n{KILLED}\n", VMSTAT.format(8))
+
+    assert kernel_lines(1234.9, kills=7) == [KILLED]
     assert "--since=@1234" in asked[0]
+
+
+def test_without_the_kernels_log_its_count_tells(kernel: Callable[[str, str], list[list[str]]], tmp_path: Path) -> None:
+    kernel("", VMSTAT.format(9))
+
+    assert oom_kills() == 9
+    assert kernel_lines(1234.9, kills=7) == [f"oom_kill in {tmp_path}/vmstat rose by 2 during the build"]
+    assert kernel_lines(1234.9, kills=9) == []
+
+
+def test_a_kernel_that_counts_none_tells_of_none(kernel: Callable[[str, str], list[list[str]]]) -> None:
+    kernel("", "nr_free_pages 1\n")
+
+    assert oom_kills() == 0
+    assert kernel_lines(1234.9, kills=0) == []
