@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from modules.images import Build
 from tests.lab.killed_run import Job, find_job
 from tests.lab.lab_driver import Lab, Run
+from tests.lab.tiny_recipe import fleet_with, tiny
 
 JOBS = "/var/lib/tinderbox/jobs"
 HEAD = '{% import "_site.j2" as site -%}\nARG BASE={{ base }}\nFROM ${BASE} AS tools\n'
@@ -76,6 +78,30 @@ def shown(run: Run) -> list[str]:
     return [
         line.strip() for line in lines[begin + 1 : end] if not line.strip().startswith(("known", "possibly", "what"))
     ]
+
+
+def check_failed(run: Run, host: str, name: str) -> None:
+    """Whether the run ended as a build that failed shall: with its place and the lines that matter, and no more."""
+    assert run.rc == 1, run.text
+    assert f"{host}: FAILED at Image | Image {name}" in run.text
+    assert "the whole log, on the host: /var/lib/tinderbox/jobs/" in run.text
+    assert 1 <= len(shown(run)) <= 15
+    assert not [line for line in shown(run) if re.match(r"-+$|#\d+ (\[internal\]|sha256:|DONE)", line)]
+
+
+def write_single(lab: Lab, host: str, name: str, dockerfile: str, **fields: Any) -> tuple[Path, dict[str, Any]]:
+    """A fleet file with a recipe of a single template, and the recipe."""
+    # Never built before, also in a lab that was up.
+    dockerfile = f"{HEAD}ENV TRIED={uuid4().hex}\n{dockerfile}{TAIL}"
+    recipe = tiny(lab, dockerfile, name=name, **{"compiler_gib": 0, **fields})
+    return fleet_with(lab, host, recipe, name=f"fleet-{name}"), recipe
+
+
+def tag_on(lab: Lab, host: str, recipe: dict[str, Any]) -> str:
+    """The latest tag of a recipe on the host."""
+    name = Path(recipe["template"]).name.partition(".")[0]
+    listed = lab.ssh(host, f"sudo docker images --format '{{{{.Repository}}}}:{{{{.Tag}}}}' tinderbox/{name}")
+    return listed.stdout.split()[0]
 
 
 def add_image(lab: Lab, name: str, content: bytes) -> str:

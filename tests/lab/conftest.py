@@ -75,6 +75,15 @@ def served(lab: Lab, main_fleet: Path, first_run: Run) -> Served:
     return served
 
 
+@pytest.fixture
+def undisturbed(served: Served) -> Iterator[None]:
+    """The server runs on, from the image that it had."""
+    before = served.invocation(), served.image()
+    yield
+    assert (served.invocation(), served.image()) == before
+    assert served.reply()
+
+
 @pytest.fixture(autouse=True)
 def _no_faults_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that was interrupted while the mirror misbehaved shall not make the others fail."""

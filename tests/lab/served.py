@@ -52,6 +52,10 @@ class Served:
         """An id that is another one for each start of the unit."""
         return self.lab.ssh(self.host, f"systemctl show -P InvocationID {self.unit}").stdout.strip()
 
+    def image(self) -> str:
+        """The id of the image that its container was made from."""
+        return self.lab.ssh(self.host, f"sudo docker inspect -f '{{{{.Image}}}}' {self.container}").stdout.strip()
+
     def release(self) -> str:
         """The release that is in force."""
         current = f"/var/lib/tinderbox/ledger/{self.plan.name}/current"

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import yaml
 
 from tests.lab.builds import (
-    HEAD,
-    TAIL,
     add_image,
     await_job,
+    check_failed,
     is_at,
     limit_memory,
     shown,
     stage,
+    tag_on,
+    write_single,
 )
 from tests.lab.killed_run import find_job
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
-from tests.lab.tiny_recipe import fleet_with, tiny
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 HOST = "spark-1"
@@ -45,49 +41,12 @@ COPY --from=kernels /src /src
 """
 
 
-@pytest.fixture
-def undisturbed(served: Served) -> Iterator[None]:
-    """The server runs on, from the image that it had."""
-    before = state(served)
-    yield
-    assert state(served) == before
-    assert served.reply()
-
-
-def state(served: Served) -> tuple[str, str]:
-    return served.invocation(), image_of(served)
-
-
-def image_of(served: Served) -> str:
-    return served.lab.ssh(HOST, f"sudo docker inspect -f '{{{{.Image}}}}' {served.container}").stdout.strip()
-
-
-def write(lab: Lab, name: str, dockerfile: str, **fields: Any) -> tuple[Path, dict[str, Any]]:
-    """A fleet file with a recipe of a single template, and the recipe."""
-    # Never built before, also in a lab that was up.
-    dockerfile = f"{HEAD}ENV TRIED={uuid4().hex}\n{dockerfile}{TAIL}"
-    recipe = tiny(lab, dockerfile, name=name, **{"compiler_gib": 0, **fields})
-    return fleet_with(lab, HOST, recipe, name=f"fleet-{name}"), recipe
-
-
 def faulty(lab: Lab, name: str, dockerfile: str, **fields: Any) -> Run:
     """The image stage over a recipe that can not be built."""
-    fleet, _ = write(lab, name, dockerfile, **fields)
+    fleet, _ = write_single(lab, HOST, name, dockerfile, **fields)
     run = stage(lab, fleet)
-    check_failed(run, name)
+    check_failed(run, HOST, name)
     return run
-
-
-def check_failed(run: Run, name: str) -> None:
-    assert run.rc == 1, run.text
-    assert f"{HOST}: FAILED at Image | Image {name}" in run.text
-    assert "the whole log, on the host: /var/lib/tinderbox/jobs/" in run.text
-    assert 1 <= len(shown(run)) <= 15
-    assert not [line for line in shown(run) if re.match(r"-+$|#\d+ (\[internal\]|sha256:|DONE)", line)]
-
-
-def started(pool: ThreadPoolExecutor, lab: Lab, fleet: Path) -> Future[Run]:
-    return pool.submit(stage, lab, fleet)
 
 
 @pytest.mark.usefixtures("undisturbed")
@@ -136,23 +95,16 @@ def test_the_registry_refuses(lab: Lab, status: int, cause: str) -> None:
 def test_a_corrupted_layer_is_not_taken_and_the_next_run_has_the_right_one(lab: Lab) -> None:
     name = f"flipped-{uuid4().hex[:8]}"
     layer = add_image(lab, name, name.encode() * 20_000)
-    fleet, recipe = write(lab, "tiny-flipped", "", base=f"{name}:1")
+    fleet, recipe = write_single(lab, HOST, "tiny-flipped", "", base=f"{name}:1")
 
     with lab.faults({"host": "registry.lab", "path": f"/blobs/{layer}", "flip_at": 300}):
         broken = stage(lab, fleet)
 
-    check_failed(broken, "tiny-flipped")
+    check_failed(broken, HOST, "tiny-flipped")
     assert "known failure (layer-corrupted): " in broken.text
     whole = stage(lab, fleet)
     assert whole.rc == 0, whole.text
-    lab.ssh(HOST, f"sudo docker image inspect {tag_on(lab, recipe)}")
-
-
-def tag_on(lab: Lab, recipe: dict[str, Any]) -> str:
-    """The latest tag of a recipe on the host."""
-    name = Path(recipe["template"]).name.partition(".")[0]
-    listed = lab.ssh(HOST, f"sudo docker images --format '{{{{.Repository}}}}:{{{{.Tag}}}}' tinderbox/{name}")
-    return listed.stdout.split()[0]
+    lab.ssh(HOST, f"sudo docker image inspect {tag_on(lab, HOST, recipe)}")
 
 
 @pytest.mark.usefixtures("undisturbed")
@@ -173,15 +125,15 @@ def test_an_image_that_can_not_fit_is_refused_before_it_is_begun(lab: Lab) -> No
 @pytest.mark.usefixtures("undisturbed")
 def test_the_kernel_kills_a_compiler_for_memory(lab: Lab) -> None:
     program = "import time; time.sleep(20); x = bytearray(800 << 20); print(len(x))"
-    fleet, _ = write(lab, "tiny-oom", f"RUN date +%N > /dev/null && python3 -c {shlex.quote(program)}\n")
+    fleet, _ = write_single(lab, HOST, "tiny-oom", f"RUN date +%N > /dev/null && python3 -c {shlex.quote(program)}\n")
 
     with ThreadPoolExecutor(1) as pool:
-        running = started(pool, lab, fleet)
+        running = pool.submit(stage, lab, fleet)
         await_job(lab, HOST, is_at("import time"))
         limit_memory(lab, HOST, "^python3 -c import time", 60 << 20)
         run = running.result()
 
-    check_failed(run, "tiny-oom")
+    check_failed(run, HOST, "tiny-oom")
     assert any("Killed" in line for line in shown(run))
     assert "the kernel killed a step of the build because memory ran out" in run.text
     assert "known failure (build-oom-kill): " in run.text
@@ -190,31 +142,31 @@ def test_the_kernel_kills_a_compiler_for_memory(lab: Lab) -> None:
 
 
 def test_dockerd_is_restarted_in_the_middle_and_the_next_run_finishes(lab: Lab, served: Served) -> None:
-    image = image_of(served)
-    fleet, _ = write(lab, "tiny-restart", "RUN sleep 25\nRUN echo done > /done\n")
+    image = served.image()
+    fleet, _ = write_single(lab, HOST, "tiny-restart", "RUN sleep 25\nRUN echo done > /done\n")
 
     with ThreadPoolExecutor(1) as pool:
-        running = started(pool, lab, fleet)
+        running = pool.submit(stage, lab, fleet)
         await_job(lab, HOST, is_at("sleep"))
         lab.ssh(HOST, "sudo systemctl restart docker")
         run = running.result()
 
-    check_failed(run, "tiny-restart")
+    check_failed(run, HOST, "tiny-restart")
     assert "known failure (dockerd-restarted): " in run.text
     again = stage(lab, fleet)
     assert again.rc == 0, again.text
     # A restart of dockerd ends every container; the unit brings the server back, from the same image.
     served.await_ready()
-    assert image_of(served) == image
+    assert served.image() == image
     assert served.reply()
 
 
 @pytest.mark.usefixtures("undisturbed")
 def test_a_cut_connection_is_made_anew_and_the_job_goes_on(lab: Lab) -> None:
-    fleet, recipe = write(lab, "tiny-cut", "RUN sleep 15\n")
+    fleet, recipe = write_single(lab, HOST, "tiny-cut", "RUN sleep 15\n")
 
     with ThreadPoolExecutor(1) as pool:
-        running = started(pool, lab, fleet)
+        running = pool.submit(stage, lab, fleet)
         before = await_job(lab, HOST, is_at("sleep"))
         # Every session, this command's own among them.
         lab.ssh(HOST, "sudo pkill -x -f 'sshd: spark.*'", check=False)
@@ -225,76 +177,20 @@ def test_a_cut_connection_is_made_anew_and_the_job_goes_on(lab: Lab) -> None:
     after = find_job(lab, HOST, "image")
     assert after is not None
     assert (after.directory, after.started, after.state) == (before.directory, before.started, "succeeded")
-    lab.ssh(HOST, f"sudo docker image inspect {tag_on(lab, recipe)}")
+    lab.ssh(HOST, f"sudo docker image inspect {tag_on(lab, HOST, recipe)}")
 
 
 @pytest.mark.usefixtures("undisturbed")
 def test_of_two_different_builds_the_second_waits_and_says_for_which(lab: Lab) -> None:
-    first_fleet, first = write(lab, "tiny-first", "RUN sleep 20\n")
-    second_fleet, _ = write(lab, "tiny-second", "RUN echo second > /second\n")
+    first_fleet, first = write_single(lab, HOST, "tiny-first", "RUN sleep 20\n")
+    second_fleet, _ = write_single(lab, HOST, "tiny-second", "RUN echo second > /second\n")
 
     with ThreadPoolExecutor(2) as pool:
-        first_run = started(pool, lab, first_fleet)
+        first_run = pool.submit(stage, lab, first_fleet)
         await_job(lab, HOST, is_at("sleep"))
-        second_run = started(pool, lab, second_fleet)
+        second_run = pool.submit(stage, lab, second_fleet)
         runs = first_run.result(), second_run.result()
 
     assert [run.rc for run in runs] == [0, 0], runs[1].text
-    assert f"waiting for the build of {tag_on(lab, first)} to end" in runs[1].text
+    assert f"waiting for the build of {tag_on(lab, HOST, first)} to end" in runs[1].text
     assert "waiting for" not in runs[0].text
-
-
-def short_of_memory(lab: Lab, name: str, dockerfile: str, *, may_stop: bool) -> Path:
-    """A fleet file whose build lacks memory for its compiler, unless the server's comes to what is there."""
-    meminfo = lab.ssh(HOST, "cat /proc/meminfo").stdout
-    available = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable:")) / 2**20
-    fleet, _ = write(lab, name, dockerfile, compiler_gib=1.0)
-
-    def limits(content: dict[str, Any]) -> None:
-        content["defaults"]["build"] = {"keep_gib": round(available + 0.3, 2), "stop_engines": may_stop}
-
-    content = yaml.safe_load(fleet.read_text())
-    limits(content)
-    fleet.write_text(yaml.safe_dump(content, sort_keys=False))
-    return fleet
-
-
-@pytest.mark.usefixtures("undisturbed")
-def test_no_server_is_stopped_for_its_memory_without_leave(lab: Lab, served: Served) -> None:
-    run = stage(lab, short_of_memory(lab, "tiny-short", "RUN true\n", may_stop=False))
-
-    check_failed(run, "tiny-short")
-    assert "memory is short: one compiler of this recipe takes 1 GiB" in run.text
-    assert f"{served.unit} can make room: set build.stop_engines: true in the fleet file" in run.text
-
-
-def test_with_leave_the_server_is_stopped_for_the_build_and_ready_again_after_it(lab: Lab, served: Served) -> None:
-    before = state(served)
-    fleet = short_of_memory(lab, "tiny-room", "RUN sleep 5\n", may_stop=True)
-
-    with ThreadPoolExecutor(1) as pool:
-        running = started(pool, lab, fleet)
-        await_job(lab, HOST, is_at("sleep"))
-        assert served.state() == "inactive"
-        run = running.result()
-
-    assert run.rc == 0, run.text
-    assert served.state() == "active"
-    assert served.reply()
-    assert image_of(served) == before[1]
-    assert served.invocation() != before[0]
-
-
-def test_a_job_that_is_killed_does_not_leave_the_server_down(lab: Lab, served: Served) -> None:
-    fleet = short_of_memory(lab, "tiny-killed", "RUN sleep 60\n", may_stop=True)
-
-    with ThreadPoolExecutor(1) as pool:
-        running = started(pool, lab, fleet)
-        job = await_job(lab, HOST, is_at("sleep"))
-        lab.ssh(HOST, f"sudo systemctl kill --signal=KILL tinderbox-job-{Path(job.directory).name}.service")
-        run = running.result()
-
-    check_failed(run, "tiny-killed")
-    assert "killed by SIGKILL" in run.text
-    served.await_ready()
-    assert served.reply()
