@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import yaml
 
 from modules.catalog import load_catalog
 from modules.fleet.lock import read_lock
+from tests.lab.builds import await_job, is_at
 from tests.lab.killed_run import find_job
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
@@ -152,6 +154,8 @@ def carried(lab: Lab, exported: Exported) -> Path:
     for stage in ("cuda", "runtime"):
         run = lab.converge(f"deploys/{stage}.py", fleet=fleet)
         assert run.rc == 0, run.text
+    # Else what is said below not to have landed might have been there.
+    assert landed(lab, path_in(lab, "wheels/")) == []
     return fleet
 
 
@@ -205,12 +209,84 @@ def path_in(lab: Lab, beginning: str) -> str:
 def test_a_wrong_or_missing_file_is_named_with_what_to_do(
     lab: Lab, carried: Path, stage: str, part: str, harm: str, said: str
 ) -> None:
-    with harmed(lab, path_in(lab, part), harm):
+    path = path_in(lab, part)
+    with harmed(lab, path, harm):
         run = lab.converge(f"deploys/{stage}.py", fleet=carried)
 
     assert run.rc == 1
     assert said in run.text
     assert USB in run.text
+    assert landed(lab, path) == []
+
+
+def landed(lab: Lab, path: str) -> list[str]:
+    """What the host has of a file of the bundle where services and tools find it, and all that is published there.
+
+    Of a wheel, its package; of a vocabulary, its link too.
+    """
+    name = Path(path).name.partition("-")[0]
+    found = lab.ssh(TO, f"sudo sh -c {shlex.quote(_LANDED.format(name=shlex.quote(name)))}", check=False).stdout.split()
+    # The tools are whole before the first file of a model is looked at.
+    return [each for each in found if path.startswith("wheels/") or each != "tools/current"]
+
+
+_LANDED = """
+cd /var/lib/tinderbox
+for place in encodings huggingface tools; do
+    test ! -e $place || find $place -name {name} -o -lname "*"{name}
+done
+ls -d huggingface/hub/models--*/refs/* huggingface/hub/models--*/snapshots/* tools/current attestations/* 2>/dev/null
+docker image ls --quiet --filter label=tinderbox.recipe
+docker image ls --quiet 'tinderbox/*'
+"""
+
+
+def test_weights_whose_import_is_killed_are_nowhere(lab: Lab, carried: Path) -> None:
+    path = path_in(lab, "hub/")
+    with subprocess.Popen(
+        ["ssh", "-F", str(lab.layout.ssh_config), TO, f"sudo python3 -c {shlex.quote(_CUT)} {USB}/{path}"], text=True,
+        stdout=subprocess.PIPE,
+    ) as killer:  # fmt: skip
+        run = lab.converge("deploys/weights.py", fleet=carried)
+        said, _ = killer.communicate(timeout=60)
+
+    assert said == "killed\n"
+    assert run.rc == 1
+    assert "SIGKILL" in run.text
+    assert landed(lab, path) == []
+
+
+# In place of a file, a pipe that gives half of it; then the job that reads it is killed.
+_CUT = """
+import os, pathlib, subprocess, sys, time
+file = pathlib.Path(sys.argv[1])
+kept = file.with_name(file.name + ".kept")
+file.rename(kept)
+os.mkfifo(file)
+try:
+    with file.open("wb") as pipe:
+        pipe.write(kept.read_bytes()[: kept.stat().st_size // 2])
+        pipe.flush()
+        time.sleep(0.5)
+        subprocess.run("systemctl kill --signal=KILL 'tinderbox-job-weights-*'", shell=True, check=True)
+    print("killed")
+finally:
+    kept.replace(file)
+"""
+
+
+def test_an_image_whose_import_is_killed_is_not_there(lab: Lab, carried: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(lab.converge, "deploys/image.py", fleet=carried)
+        job = await_job(
+            lab, TO, lambda job: is_at("loading image")(job) and job.progress["done"] > 500_000_000, limit_s=400
+        )
+        lab.ssh(TO, f"sudo systemctl kill --signal=KILL tinderbox-job-{Path(job.directory).name}.service")
+        run = running.result()
+
+    assert run.rc == 1
+    assert "SIGKILL" in run.text
+    assert landed(lab, path_in(lab, "images/")) == []
 
 
 def test_a_flipped_byte_in_an_image_is_found_before_docker_sees_it(lab: Lab, carried: Path) -> None:
@@ -224,7 +300,7 @@ def test_a_flipped_byte_in_an_image_is_found_before_docker_sees_it(lab: Lab, car
 
     assert run.rc == 1
     assert f"{USB}/{path} is altered: sha256" in run.text
-    assert lab.ssh(TO, "sudo docker images -q --filter label=tinderbox.recipe").stdout == ""
+    assert landed(lab, path) == []
 
 
 def test_the_host_serves_from_the_bundle_and_asks_nothing_outside(lab: Lab, carried: Path) -> None:
@@ -242,6 +318,8 @@ def test_the_host_serves_from_the_bundle_and_asks_nothing_outside(lab: Lab, carr
     manifest = json.loads(lab.read(TO, f"{USB}/manifest.json"))
     found = lab.ssh(TO, f"sudo docker image inspect --format '{{{{.Id}}}}' {manifest['images'][0]['name']}").stdout
     assert found.strip() == manifest["images"][0]["id"]
+    # Of the imports that were cut nothing is left.
+    assert lab.ssh(TO, "sudo find /var/lib/tinderbox/huggingface -name '*.incomplete'").stdout == ""
     # What the branch and the base's tag stood for came along, too.
     lock, base = read_lock(carried), load_catalog().images["vllm-cpu"].base
     assert lock.models == {f"{MODEL.repository}@main": MODEL.revision}
