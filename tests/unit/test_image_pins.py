@@ -62,6 +62,49 @@ def test_a_pin_in_a_template_would_be_seen(line: str) -> None:
     assert literals(line) == [line.strip()]
 
 
+# In a rendered Dockerfile: commits and digests, bounds and pins of packages, images, places outside.
+HASH = re.compile(r"\b[0-9a-f]{40,64}\b")
+BOUND = re.compile(r"[\w.-]+(?:\[[\w,]+\])?(?:[=<>~!]=|[<>])\d[\w.*,<>=!~]*")
+IMAGE = re.compile(r"(?:^FROM|--from=|^ARG BASE=|,from=)\s*([^\s,]+)", re.MULTILINE)
+PLACE = re.compile(r"(?:https?|git|ssh)://[^\s\"'};,]+")
+# Where the site names no index of its own.
+INDEX = "https://pypi.org/simple"
+
+
+def outside(recipe: Recipe, dockerfile: str) -> set[str]:
+    """What a Dockerfile takes from outside, but for what its recipe in the catalog says."""
+    text = "\n".join(line for line in dockerfile.splitlines() if not line.lstrip().startswith("#"))
+    stages = re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE)
+    found = {*HASH.findall(text), *BOUND.findall(text), *IMAGE.findall(text), *PLACE.findall(text)}
+    told = {word for value in recipe.arguments.values() for word in value.split()}
+    told |= {f"{name}=={version}" for name, version in recipe.packages.items()}
+    told |= {word for pin in recipe.pins.values() for word in (pin.commit, pin.repository)}
+    return found - told - {"${BASE}", str(recipe.base), INDEX, *stages}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_whatever_a_rendered_dockerfile_takes_from_outside_is_in_the_catalog(name: str) -> None:
+    assert outside(BUILT[name], build_of(BUILT[name]).files["Dockerfile"]) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("FROM ubuntu:24.04", "ubuntu:24.04"),
+        ("COPY --from=docker.io/library/python:3.12 /x /x", "docker.io/library/python:3.12"),
+        (f"RUN git checkout --detach {'0a' * 20}", "0a" * 20),
+        (f"RUN docker pull x@sha256:{'0a' * 32}", "0a" * 32),
+        ("RUN uv pip install 'fastapi[standard]<0.138' numpy", "fastapi[standard]<0.138"),
+        ("RUN uv pip install numpy==2.4.0", "numpy==2.4.0"),
+        ("RUN git clone https://github.com/vllm-project/vllm; ls", "https://github.com/vllm-project/vllm"),
+    ],
+)
+def test_what_is_not_in_the_catalog_would_be_seen(line: str, what: str) -> None:
+    recipe = BUILT["vllm-mxfp4"]
+
+    assert outside(recipe, f"{build_of(recipe).files['Dockerfile']}\n{line}\n") == {what}
+
+
 def with_other_commit(recipe: Recipe, pin: str) -> Recipe:
     other = recipe.pins[pin].model_copy(update={"commit": "0123456789" * 4})
     return recipe.model_copy(update={"pins": recipe.pins | {pin: other}})
