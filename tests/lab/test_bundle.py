@@ -258,7 +258,9 @@ def test_weights_whose_import_is_killed_are_nowhere(lab: Lab, carried: Path) -> 
 
 # In place of a file, a pipe that gives half of it; then the job that reads it is killed.
 _CUT = """
-import os, pathlib, subprocess, sys, time
+import os, pathlib, signal, subprocess, sys, time
+signal.signal(signal.SIGALRM, lambda *_: sys.exit("nobody has read it"))
+signal.alarm(600)
 file = pathlib.Path(sys.argv[1])
 kept = file.with_name(file.name + ".kept")
 file.rename(kept)
