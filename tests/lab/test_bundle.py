@@ -320,7 +320,10 @@ def test_the_host_serves_from_the_bundle_and_asks_nothing_outside(lab: Lab, carr
     manifest = json.loads(lab.read(TO, f"{USB}/manifest.json"))
     found = lab.ssh(TO, f"sudo docker image inspect --format '{{{{.Id}}}}' {manifest['images'][0]['name']}").stdout
     assert found.strip() == manifest["images"][0]["id"]
-    # Of the imports that were cut nothing is left.
+    # What was nowhere while it was wrong, is there now; and of the imports that were cut nothing is left.
+    for part in ("encodings/o200k_base", "wheels/numpy", "hub/"):
+        path = path_in(lab, part)
+        assert any(Path(path).name.partition("-")[0] in found for found in landed(lab, path)), path
     assert lab.ssh(TO, "sudo find /var/lib/tinderbox/huggingface -name '*.incomplete'").stdout == ""
     # What the branch and the base's tag stood for came along, too.
     lock, base = read_lock(carried), load_catalog().images["vllm-cpu"].base
