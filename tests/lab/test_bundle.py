@@ -7,7 +7,6 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,11 @@ import yaml
 from modules.catalog import load_catalog
 from modules.fleet.lock import read_lock
 from tests.lab.builds import await_job, is_at
-from tests.lab.killed_run import find_job
+from tests.lab.bundled import FROM, TO, USB, export_killed, harmed, landed, path_in, weights_import_killed
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
-FROM, TO = "spark-1", "spark-2"
-USB = "/mnt/usb/tinderbox"
 STATE = "sudo python3 /usr/local/lib/tinderbox/bundle_state.py"
 # What is neither hub, index, encodings nor registry of images: apt is the distribution's business.
 OUTSIDE = ("hub.lab", "pypi.lab", "encodings.lab", "registry.lab")
@@ -69,33 +66,6 @@ def exported(lab: Lab) -> Iterator[Exported]:
     lab.ssh(TO, "sudo systemctl disable --now tinderbox-gpt-oss", check=False)
     for host in (FROM, TO):
         lab.ssh(host, f"sudo rm -rf {USB}", check=False)
-
-
-def export_killed(lab: Lab, fleet: Path) -> tuple[Run, int]:
-    """Export, and kill the job on the host, hard, while it writes the image."""
-    with subprocess.Popen(
-        ["ssh", "-F", str(lab.layout.ssh_config), FROM, f"sudo python3 -c {shlex.quote(_KILL)}"], text=True,
-        stdout=subprocess.PIPE,
-    ) as killer:  # fmt: skip
-        run = lab.converge("deploys/bundle.py", fleet=fleet)
-        said, _ = killer.communicate(timeout=60)
-    assert said == "killed\n"
-    job = find_job(lab, FROM, "bundle")
-    assert job is not None
-    return run, job.starts
-
-
-# Waits for a piece of an image of some size, then kills the whole job: program and `docker save`.
-_KILL = f"""
-import pathlib, subprocess, time
-deadline = time.monotonic() + 600
-while time.monotonic() < deadline:
-    if any(path.stat().st_size > 200_000_000 for path in pathlib.Path({USB!r}).glob("images/*.part")):
-        subprocess.run("systemctl kill --signal=KILL 'tinderbox-job-bundle-*'", shell=True, check=True)
-        print("killed")
-        break
-    time.sleep(0.05)
-"""
 
 
 def test_an_export_that_is_killed_fails_its_run_and_never_looks_whole(exported: Exported) -> None:
@@ -167,26 +137,7 @@ docker image rm --force $(docker image ls --quiet --filter label=tinderbox.recip
 """
 
 
-@contextmanager
-def harmed(lab: Lab, path: str, harm: str) -> Iterator[None]:
-    """A file of the bundle on `spark-2`, while it is wrong. One that goes is only called otherwise meanwhile."""
-    file = f"{USB}/{path}"
-    keep = "mv" if harm.startswith("rm ") else "cp"
-    lab.ssh(TO, f"sudo sh -c '{keep} {file} {file}.kept && {harm.format(file=file).replace('rm ', 'rm -f ')}'")
-    try:
-        yield
-    finally:
-        lab.ssh(TO, f"sudo mv {file}.kept {file}")
-
-
 FLIP = "printf x | dd of={file} bs=1 seek=1000 conv=notrunc status=none"
-
-
-def path_in(lab: Lab, beginning: str) -> str:
-    """The largest file of the bundle whose path begins so."""
-    manifest = json.loads(lab.read(TO, f"{USB}/manifest.json"))
-    files = [(file["size"], str(file["path"])) for file in manifest["files"] if file["path"].startswith(beginning)]
-    return max(files)[1]
 
 
 @pytest.mark.parametrize(
@@ -219,62 +170,14 @@ def test_a_wrong_or_missing_file_is_named_with_what_to_do(
     assert landed(lab, path) == []
 
 
-def landed(lab: Lab, path: str) -> list[str]:
-    """What the host has of a file of the bundle where services and tools find it, and all that is published there.
-
-    Of a wheel, its package; of a vocabulary, its link too.
-    """
-    name = Path(path).name.partition("-")[0]
-    found = lab.ssh(TO, f"sudo sh -c {shlex.quote(_LANDED.format(name=shlex.quote(name)))}", check=False).stdout.split()
-    # The tools are whole before the first file of a model is looked at.
-    return [each for each in found if path.startswith("wheels/") or each != "tools/current"]
-
-
-_LANDED = """
-cd /var/lib/tinderbox
-for place in encodings huggingface tools; do
-    test ! -e $place || find $place -name {name} -o -lname "*"{name}
-done
-ls -d huggingface/hub/models--*/refs/* huggingface/hub/models--*/snapshots/* tools/current attestations/* 2>/dev/null
-docker image ls --quiet --filter label=tinderbox.recipe
-docker image ls --quiet 'tinderbox/*'
-"""
-
-
 def test_weights_whose_import_is_killed_are_nowhere(lab: Lab, carried: Path) -> None:
     path = path_in(lab, "hub/")
-    with subprocess.Popen(
-        ["ssh", "-F", str(lab.layout.ssh_config), TO, f"sudo python3 -c {shlex.quote(_CUT)} {USB}/{path}"], text=True,
-        stdout=subprocess.PIPE,
-    ) as killer:  # fmt: skip
-        run = lab.converge("deploys/weights.py", fleet=carried)
-        said, _ = killer.communicate(timeout=60)
 
-    assert said == "killed\n"
+    run = weights_import_killed(lab, carried, path)
+
     assert run.rc == 1
     assert "SIGKILL" in run.text
     assert landed(lab, path) == []
-
-
-# In place of a file, a pipe that gives half of it; then the job that reads it is killed.
-_CUT = """
-import os, pathlib, signal, subprocess, sys, time
-signal.signal(signal.SIGALRM, lambda *_: sys.exit("nobody has read it"))
-signal.alarm(600)
-file = pathlib.Path(sys.argv[1])
-kept = file.with_name(file.name + ".kept")
-file.rename(kept)
-os.mkfifo(file)
-try:
-    with file.open("wb") as pipe:
-        pipe.write(kept.read_bytes()[: kept.stat().st_size // 2])
-        pipe.flush()
-        time.sleep(0.5)
-        subprocess.run("systemctl kill --signal=KILL 'tinderbox-job-weights-*'", shell=True, check=True)
-    print("killed")
-finally:
-    kept.replace(file)
-"""
 
 
 def test_an_image_whose_import_is_killed_is_not_there(lab: Lab, carried: Path) -> None:
