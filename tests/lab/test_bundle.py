@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from modules.catalog import load_catalog
-from modules.fleet.lock import read_lock
+from modules.fleet.lock import lock_path, read_lock
 from tests.lab.builds import await_job, is_at
 from tests.lab.bundled import FROM, TO, USB, export_killed, harmed, landed, path_in, weights_import_killed
 from tests.lab.lab_driver import Lab, Run
@@ -248,16 +248,24 @@ def test_a_bundle_that_holds_something_else_is_told_with_what_it_holds(lab: Lab,
     assert "Export it anew from a host that was converged with these settings" in run.text
 
 
-def test_a_disk_that_is_too_small_is_refused_before_the_first_byte(lab: Lab, exported: Exported) -> None:
-    small = "/mnt/small"
-    lab.ssh(FROM, f"sudo mkdir -p {small} && sudo mount -t tmpfs -o size=100m tmpfs {small}")
+def exporting(lab: Lab, exported: Exported, directory: str) -> Path:
+    """The fleet that was exported, with its lock, to another directory."""
 
     def change(content: dict[str, Any]) -> None:
         content.update(yaml.safe_load(exported.fleet.read_text()))
-        content["defaults"]["bundle"] = {"export_to": f"{small}/tinderbox"}
+        content["defaults"]["bundle"] = {"export_to": directory}
 
+    fleet = lab.write_fleet("fleet-export-elsewhere", change)
+    # The image's name hangs on what its base's tag stood for.
+    lock_path(fleet).write_text(lock_path(exported.fleet).read_text())
+    return fleet
+
+
+def test_a_disk_that_is_too_small_is_refused_before_the_first_byte(lab: Lab, exported: Exported) -> None:
+    small = "/mnt/small"
+    lab.ssh(FROM, f"sudo mkdir -p {small} && sudo mount -t tmpfs -o size=100m tmpfs {small}")
     try:
-        run = lab.converge("deploys/bundle.py", fleet=lab.write_fleet("fleet-export-small", change))
+        run = lab.converge("deploys/bundle.py", fleet=exporting(lab, exported, f"{small}/tinderbox"))
         left = lab.ssh(FROM, f"sudo find {small} -type f").stdout
     finally:
         lab.ssh(FROM, f"sudo umount {small}")
@@ -269,11 +277,7 @@ def test_a_disk_that_is_too_small_is_refused_before_the_first_byte(lab: Lab, exp
 
 
 def test_a_disk_that_is_not_mounted_is_told(lab: Lab, exported: Exported) -> None:
-    def change(content: dict[str, Any]) -> None:
-        content.update(yaml.safe_load(exported.fleet.read_text()))
-        content["defaults"]["bundle"] = {"export_to": "/mnt/none/tinderbox"}
-
-    run = lab.converge("deploys/bundle.py", fleet=lab.write_fleet("fleet-export-none", change))
+    run = lab.converge("deploys/bundle.py", fleet=exporting(lab, exported, "/mnt/none/tinderbox"))
 
     assert run.rc == 1
     assert "there is no /mnt/none on this host: is the disk mounted there?" in run.text
