@@ -41,7 +41,7 @@ def let_pass(metric: MetricReport) -> str:
         return ""
     former = None if metric.last_good is None else metric.last_good.mean
     held = metric.bounds.last_good is not None
-    beside = [*([] if held else [("last good", former)]), ("the baseline", metric.published)]
+    beside = [*([] if held else [("the last good release", former)]), ("the published baseline", metric.published)]
     far = [name for name, value in beside if value is not None and _worse(metric, value) > REMARKABLE]
     if metric.verdict is None:
         return "so it passes whatever it is" if far or (former and _worse(metric, former) > REMARKABLE) else ""

@@ -40,10 +40,13 @@ def test_bounds_are_told_in_words(shown: MetricReport, words: str) -> None:
 @pytest.mark.parametrize(
     ("shown", "words"),
     [
-        (metric(DECODE, 16.1, bounds=LOOSE, last_good=40.1), "which is all that is asked: it is not held to last good"),
+        (
+            metric(DECODE, 16.1, bounds=LOOSE, last_good=40.1),
+            "which is all that is asked: it is not held to the last good release",
+        ),
         (
             metric(DECODE, 16.1, bounds=LOOSE, last_good=40.1, baseline=59.2),
-            "which is all that is asked: it is not held to last good or the baseline",
+            "which is all that is asked: it is not held to the last good release or the published baseline",
         ),
         (metric(FIRST, 900.0, bounds=Bounds(max=1500), last_good=440.0), "which is all that is asked"),
         (metric(DECODE, 16.1, verdict=None, last_good=40.1), "so it passes whatever it is"),
@@ -72,7 +75,7 @@ def page_of(*metrics: MetricReport) -> str:
 def test_the_page_says_so_beside_the_verdict_and_how_to_change_it() -> None:
     words = page_of(metric(DECODE, 16.1, bounds=LOOSE, last_good=40.1))
     assert "-59.9 %" in words
-    assert "PASSat least 5, which is all that is asked: it is not held to last good" in words
+    assert "PASSat least 5, which is all that is asked: it is not held to the last good release" in words
     assert "last_good: {fail: 0.05}" in words
     for fine in (GOOD, LAB):
         (one,) = fine.services
