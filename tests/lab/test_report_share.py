@@ -25,8 +25,8 @@ _OTHER = "spark-2"
 _TRIES = 4
 
 
-# What a machine that has much else to do makes of a measurement: a prompt that seems to take no time, which is no figure,
-# and figures that its own gate calls another load's.
+# What a machine that has much else to do makes of a measurement: a prompt that seems to take no time, which is no
+# figure, and figures that its own gate calls another load's.
 _DISTURBED = ("not measured", "likely cause: another load on the host")
 
 
