@@ -33,7 +33,7 @@ report: setup  ## a page of the fleet in reports/, JSON, JUnit, Prometheus; SHAR
 	@python -m modules.reporting $(if $(LIMIT),--limit $(LIMIT)) $(if $(SHARE),--share)
 
 verify: setup  ## the testinfra suite against the fleet
-	@pytest tests/verify
+	@pytest tests/verify $(if $(LIMIT),--limit $(LIMIT))
 
 test: setup  ## all tests (a lab is started and stopped)
 	@$(unit)

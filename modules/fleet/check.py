@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from modules.catalog import Catalog
 from modules.fleet.compose import chosen_recipe, recipe_faults
+from modules.fleet.gate_check import gate_rules
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
@@ -70,7 +71,9 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
         return
     yield from _engine_rules(service, engine)
     yield from _model_rules(service, engine, catalog)
-    yield from _gate_rules(service, engine, catalog)
+    gate = catalog.gates.get(service.gate) if isinstance(service.gate, str) else service.gate
+    if gate is not None:
+        yield from gate_rules(service, gate, engine)
     recipe = chosen_recipe(engine, service.image, catalog.images)
     if recipe is not None:
         yield from _image_rules(service, recipe)
@@ -101,17 +104,6 @@ def _model_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator
     if not serves_gguf and model.file is not None:
         what = f"engine {service.engine} serves safetensors, and this model is the GGUF file {model.file}"
         yield ("model",), what, "take one whose entry has no `file`, as gpt-oss-120b, or engine llama-cpp"
-
-
-def _gate_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
-    gate = catalog.gates.get(service.gate) if isinstance(service.gate, str) else service.gate
-    if gate is None or engine.command[:1] == ("vllm",):
-        return
-    for kind in ("random", "sharegpt"):
-        if getattr(gate, kind) is not None:
-            key = ("gate",) if isinstance(service.gate, str) else ("gate", kind)
-            what = f"engine {service.engine} has no `vllm bench serve` in its image, by which {kind} is measured"
-            yield key, what, "use a gate without it; the llama-benchy matrix works with every engine"
 
 
 def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 All comparisons are brought to one form, "how much worse, and how well is that known", and then to one rule. A figure
 lies on one side of a bound when Student's t says that the other side is improbable; while it does not say so, more
-runs are asked for, as long as they can help. docs/gates.md has the method and how often it errs.
+runs are asked for, as long as they can help. docs/gates.md has the method, docs/developing/gates.md how often it errs.
 """
 
 from __future__ import annotations

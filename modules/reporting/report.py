@@ -44,13 +44,27 @@ class Published(Part):
     source: str
 
 
+class RelativeBound(Part):
+    """By which share the figure may be worse than its reference before it fails, and before it warns."""
+
+    fail: float | None = None
+    warn: float | None = None
+
+
 class Bounds(Part):
-    """Of the gate, in the metric's unit."""
+    """Of the gate, in the metric's unit. `last_good`, `fleet`: against that release, and the other hosts' median."""
 
     min: float | None = None
     max: float | None = None
     warn_min: float | None = None
     warn_max: float | None = None
+    last_good: RelativeBound | None = None
+    fleet: RelativeBound | None = None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is any that is known without a reference."""
+        return any(bound is not None for bound in (self.min, self.max, self.warn_min, self.warn_max))
 
 
 class MetricReport(Part):

@@ -5,11 +5,11 @@ With `--try` the line alone. Exit status 1 when any service that has a gate did 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -23,7 +23,7 @@ from modules.reporting.measured import Figure, Measured, MeasuredService, load_m
 from modules.reporting.trial import trial_line
 from modules.reporting.wording import wording_of
 from modules.spec.fleet import ResolvedHost
-from modules.spec.gate import Gate
+from modules.spec.gate import Gate, Threshold
 from modules.spec.workload import BenchyWorkload
 
 # A CI's log breaks no lines; rich would take it for 80 columns wide.
@@ -67,9 +67,18 @@ def headline(workload: BenchyWorkload) -> tuple[str, str]:
 def _speed(figure: Figure | None, metric: str, gate: Gate) -> Text:
     if figure is None:
         return Text("not measured")
-    threshold = gate.thresholds.get(metric)
-    asked = f"\nat least {threshold.min:g}" if threshold is not None and threshold.min is not None else ""
-    return Text.assemble(f"{figure.mean:.1f} ± {figure.std:.1f}", (f"\n{metric}{asked}", "dim"))
+    lines = [metric, *_asked(gate.thresholds.get(metric))]
+    return Text.assemble(f"{figure.mean:.1f} ± {figure.std:.1f}", ("".join(f"\n{line}" for line in lines), "dim"))
+
+
+def _asked(threshold: Threshold | None) -> list[str]:
+    """What would fail a speed, in lines so short that two columns of them stand in 80; of nothing a word, too."""
+    if threshold is None:
+        return ["no threshold"]
+    found = [] if threshold.min is None else [f"at least {threshold.min:g}"]
+    for name, worse in (("last good", threshold.last_good), ("fleet's median", threshold.fleet)):
+        found += [] if worse is None or worse.fail is None else [f"{name} less {100 * worse.fail:g} %"]
+    return found or ["may only warn"]
 
 
 def _legend(rows: list[Row]) -> str:
@@ -143,19 +152,24 @@ def _console() -> Console:
     return console if console.is_terminal else Console(width=LOG_WIDTH)
 
 
-def main(arguments: Sequence[str] = ()) -> int:
-    """Table and trial line."""
+def main(
+    trial: Annotated[bool, typer.Option("--try", help="only the line to try the first service that serves")] = False,
+) -> None:
+    """Print what was measured on the fleet that TINDERBOX_FLEET names (default: the lab), and a line to try.
+
+    Exit status: 0 every gated service passed; 1 one did not, or was not measured, or the fleet file was refused.
+    """
     try:
         fleet = load_fleet()
     except FleetError as error:
-        _console().print(str(error), markup=False, highlight=False)
-        return 1
-    if "--try" not in arguments:
+        _console().print(str(error), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from error
+    if not trial:
         print_table(fleet)
     print_trial(fleet)
     rows = rows_of(fleet, load_measured(fleet.name))
-    return 0 if rows and all(row.passed for row in rows) else 1
+    raise typer.Exit(0 if rows and all(row.passed for row in rows) else 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    typer.run(main)

@@ -29,11 +29,13 @@ class Behaviour:
     """How a fake engine serves. `token_s`: from one token to the next. `fault`: what it does wrong, by name.
 
     `dies`: what it does when it has had enough (fault `dies`). `token_ids`: tell them, as vLLM does when asked.
+    `metrics`: what it tells at `/metrics`.
     """
 
     token_s: float = 0.004
     fault: str = ""
     token_ids: bool = True
+    metrics: str = ""
     dies: Callable[[], None] = lambda: None
     asked: int = 0
     streams: int = 0
@@ -68,7 +70,7 @@ def handler(behaviour: Behaviour) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             if self.path == "/metrics":
-                self._send(200, b"", "text/plain")
+                self._send(200, behaviour.metrics.encode(), "text/plain")
             else:
                 self._send(200, json.dumps({"data": [{"id": "fake"}]}).encode())
 

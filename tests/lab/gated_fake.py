@@ -30,9 +30,17 @@ case "$0 $*" in
 *InactiveExit*) echo 'InactiveExitTimestamp=@1000\nActiveEnterTimestamp=@1060' ;;
 *systemctl*) cat {state} ;;
 *nvidia-smi*name,driver*) echo 'NVIDIA GB10 (simulated), 580.95.05' ;;
-*nvidia-smi*clocks*) echo '2418, 42.0, 60, 95' ;;
+*nvidia-smi*clocks*)
+    # The next line with each look, and the last one ever after.
+    looks=$(($(cat {gpu}.looks 2>/dev/null || echo 0) + 1))
+    echo "$looks" >{gpu}.looks
+    head -n "$looks" {gpu} | tail -n 1
+    ;;
+*nvidia-smi*compute-apps*) cat {gpu}.processes ;;
 esac
 """
+# Clock, power, temperature and use of a good Spark.
+HEALTHY = "2418, 42.0, 60, 95"
 ANSWERS = Answers.model_validate(
     {
         "questions": {
@@ -75,11 +83,13 @@ class FakeHost:
     def __init__(self, folder: Path, gate: Gate, answers: Answers | None = ANSWERS) -> None:
         self.gate, self.answers, self._folder = gate, answers, folder
         self._unit, self.state = folder / "unit", folder / "state"
+        self._gpu = folder / "gpu"
         self.say("active", "running", restarts=0)
+        self.show(HEALTHY)
         bin_ = folder / "bin"
         bin_.mkdir()
         for name in ("systemctl", "nvidia-smi", "journalctl", "docker"):
-            (bin_ / name).write_text(_PROGRAM.format(state=self._unit))
+            (bin_ / name).write_text(_PROGRAM.format(state=self._unit, gpu=self._gpu))
             (bin_ / name).chmod(0o755)
         ledger = folder / "state" / "ledger" / "svc"
         ledger.mkdir(parents=True)
@@ -93,6 +103,11 @@ class FakeHost:
         lines = [f"ActiveState={active}", f"SubState={sub}", f"Result={result}", f"NRestarts={restarts}"]
         fresh.write_text("\n".join([*lines, "InvocationID=0123", "Job=0"]) + "\n")
         fresh.rename(self._unit)
+
+    def show(self, *samples: str, processes: tuple[int, ...] = ()) -> None:
+        """What nvidia-smi tells from now on: one sample (clock, power, temperature, use) a look, and processes."""
+        self._gpu.write_text("".join(f"{one}\n" for one in samples))
+        self._gpu.with_suffix(".processes").write_text("".join(f"{one}\n" for one in processes))
 
     def program(self, url: str, runs: dict[str, int], *more: str) -> tuple[list[str], dict[str, str]]:
         """Command line and environment of the program."""

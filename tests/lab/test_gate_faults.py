@@ -9,7 +9,7 @@ import pytest
 from modules.gating import Verdict
 from modules.spec.gate import BenchyWorkload, Gate, Threshold
 from tests.lab.fake_engine import Behaviour, handler, served
-from tests.lab.gated_fake import FakeHost, Gated
+from tests.lab.gated_fake import HEALTHY, FakeHost, Gated
 
 pytestmark = pytest.mark.long
 
@@ -97,6 +97,40 @@ def test_without_questions_the_benchmark_itself_finds_it(tmp_path: Path, behavio
     assert found.decision.judgement.verdict is Verdict.FAIL
     assert {(one["kind"], one["workload"]) for one in found.stored["faults"]} == {(kind, "benchy")}, found.log
     assert found.causes[0].name == kind
+
+
+FULL_CACHE = "vllm:kv_cache_usage_perc 0.99\nvllm:num_requests_waiting 3\nvllm:num_requests_running 1\n"
+COOLING = ("2418, 42.0, 84, 95",) * 2 + ("1900, 35.0, 88, 95",)
+
+
+@pytest.mark.parametrize(
+    ("samples", "processes", "metrics", "name"),
+    [
+        (("611, 17.0, 51, 96",), (), "", "low-power-state"),
+        ((HEALTHY.replace("42.0", "17.0"),), (), "", "low-power-at-full-clock"),
+        (COOLING, (), "", "thermal-limit"),
+        ((HEALTHY,), (), FULL_CACHE, "kv-cache-full"),
+        ((HEALTHY,), (), "vllm:num_requests_running 4\n", "strange-requests"),
+        # Of no container of Tinderbox: there is no such process.
+        ((HEALTHY,), (999_999_999,), "", "other-gpu-processes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.islower() and "\n" not in value else "",
+)
+def test_what_was_sampled_while_it_was_too_slow_is_named_as_its_cause(
+    tmp_path: Path, samples: tuple[str, ...], processes: tuple[int, ...], metrics: str, name: str
+) -> None:
+    slow = Gate(
+        workload=BenchyWorkload(pp=(64,), tg=(32,), runs=3, coherence=False, time_limit_s=300),
+        thresholds={"tg32@pp64 c1": Threshold(min=1000)},
+        most_runs=3,
+    )
+    host = FakeHost(tmp_path, slow, answers=None)
+    host.show(*samples, processes=processes)
+    with served(handler(Behaviour(token_s=0.05, metrics=metrics))) as (url, _):
+        found = host.gated(url)
+    assert (found.decision.judgement.verdict, found.stored["faults"]) == (Verdict.FAIL, []), found.log
+    # This machine's own load may be told beside it, where it is one.
+    assert [cause.name for cause in found.causes if cause.name != "busy-processor"] == [name]
 
 
 def test_a_server_that_somebody_restarts_is_not_judged(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from modules.catalog import load_catalog
+from modules.fleet.lock import lock_path
 from modules.release.layout import gate_result_file
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
@@ -29,6 +30,8 @@ def everything(lab: Lab, main_fleet: Path, first_run: Run) -> Iterator[tuple[Pat
         content["defaults"]["services"]["gpt-oss"]["gate"] = "lab-everything"
 
     fleet = lab.write_fleet("gate-everything", change)
+    # What tags stand for is known, as after a fleet's first run: else its first whole run would ask for that.
+    lock_path(fleet).write_text(lock_path(main_fleet).read_text())
     served = Served(lab, fleet, HOST)
     served.await_ready()
     yield fleet, lab.converge("deploys/gate.py", fleet=fleet, timeout_s=2400), served

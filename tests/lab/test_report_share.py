@@ -25,11 +25,16 @@ _OTHER = "spark-2"
 _TRIES = 4
 
 
+# What a machine that has much else to do makes of a measurement: a prompt that seems to take no time, which is no
+# figure, and figures that its own gate calls another load's.
+_DISTURBED = ("not measured", "likely cause: another load on the host")
+
+
 def converged(lab: Lab, fleet: Path) -> Run:
-    """Bring it up. On a busy machine a prompt may seem to take no time, which is no measurement: then measure again."""
+    """Bring it up. Where the run says that it was disturbed, the next one measures again, as it does for owners."""
     for _ in range(_TRIES):
         run = lab.converge(fleet=fleet, timeout_s=2400)
-        if run.rc == 0 or "not measured" not in run.text:
+        if run.rc == 0 or not any(words in run.text for words in _DISTURBED):
             break
     return run
 

@@ -136,7 +136,7 @@ def tallies(scenario: Scenario) -> list[Tally]:
 
 
 def row(scenario: Scenario, found: list[Tally]) -> str:
-    """The scenario's row in docs/gates.md."""
+    """The scenario's row in docs/developing/gates.md."""
     noise = f"{scenario.noise.runs * 100:g} % / {scenario.noise.starts * 100:g} %"
     cells = [scenario.kind, noise, f"{scenario.fail}", f"{scenario.gate.workload.runs} to {scenario.gate.run_bound}"]
     return "| " + " | ".join([*cells, *(tally.text() for tally in found)]) + " |"

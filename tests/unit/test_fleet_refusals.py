@@ -571,6 +571,76 @@ REFUSALS = (
         ),
     ),
     refusal(
+        "a named gate of more streams than the service's profile works on",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm-mxfp4
+              model: gpt-oss-120b
+              profile: latency
+              gate: vllm-mxfp4-eight-streams
+        hosts: {spark-1: {}}
+        """,
+        (
+            8,
+            "defaults.services.gpt-oss.gate",
+            "gate vllm-mxfp4-eight-streams wants 8 streams at once, and the service works on 2 (max-num-seqs, profile "
+            "latency): what waits for its turn is no measurement; use profile balanced or throughput, set "
+            "flags.max-num-seqs to 8 or more, or take a gate of fewer streams",
+        ),
+    ),
+    refusal(
+        "workloads of more streams than the service's own flag allows",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              profile: throughput
+              flags: {max-num-seqs: 4}
+              gate:
+                workload:
+                  concurrency: [1, 8]
+                random: {prompts: 64, concurrency: 64}
+                sharegpt: {dataset: {file: lab-sharegpt.json, sha256: SHA}, concurrency: 32}
+                thresholds: {pp2048 c1: {min: 1}}
+        hosts: {spark-1: {}}
+        """.replace("SHA", "941fd07dcdd8674b58ea9f1a432c339d8cb15bba1d0e3bf02a54e8ffc092d110"),
+        (
+            11,
+            "defaults.services.gpt-oss.gate.workload.concurrency",
+            "this wants 8 streams at once, and the service works on 4 (max-num-seqs, profile throughput): what waits "
+            "for its turn is no measurement; set flags.max-num-seqs to 8 or more",
+        ),
+        (12, "defaults.services.gpt-oss.gate.random.concurrency", "this wants 64 streams at once"),
+    ),
+    refusal(
+        "more streams than a llama.cpp service has slots",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gguf:
+              engine: llama-cpp
+              model: gpt-oss-120b-gguf
+              profile: latency
+              gate:
+                workload: {concurrency: [4]}
+                thresholds: {pp2048 c4: {min: 1}}
+        hosts: {spark-1: {}}
+        """,
+        (
+            9,
+            "defaults.services.gguf.gate.workload.concurrency",
+            "the service works on 1 (parallel, profile latency): what waits for its turn is no measurement; use "
+            "profile balanced or throughput",
+        ),
+    ),
+    refusal(
         "a relative bound on a workload of one run",
         """\
         fleet: office

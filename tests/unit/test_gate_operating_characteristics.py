@@ -1,4 +1,4 @@
-"""How often gates err, shown on servers whose true speed is known. The figures stand in docs/gates.md."""
+"""How often gates err, shown on servers whose true speed is known. The figures stand in docs/developing/gates.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.gate_simulation import (
     trials,
 )
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "gates.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "developing" / "gates.md"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: f"{scenario.kind} {scenario.noise.runs:g}")

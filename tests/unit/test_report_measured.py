@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import typer
 from rich.console import Console
 
 from modules.fleet import Fleet, load_fleet
@@ -151,7 +152,9 @@ def test_only_a_fleet_that_passed_exits_with_0(
 ) -> None:
     monkeypatch.setattr(table, "load_fleet", lambda: fleet)
     monkeypatch.setattr(table, "load_measured", lambda _: results(*services))
-    assert table.main() == code
+    with pytest.raises(typer.Exit) as left:
+        table.main()
+    assert left.value.exit_code == code
     told = capsys.readouterr().out
     assert ("curl -s" in told) == bool(services)
     for service in services:

@@ -28,6 +28,7 @@ from modules.reporting.share import (
     write_block,
 )
 from modules.reporting.share.__main__ import main
+from modules.reporting.share.block import SharedResult
 from modules.reporting.share.private import is_private, is_private_image
 from modules.reporting.share.workloads import fleet_document, workloads_of
 from modules.spec.lock import Lock
@@ -329,6 +330,18 @@ def test_runs_that_scatter_much_give_one_bound_and_decode_stands_first(fleet: Fl
     assert thresholds[PREFILL] == {"min": pytest.approx(477.2, abs=0.1)}
 
 
+def test_prefill_and_the_first_answer_have_the_same_bounds(fleet: Fleet) -> None:
+    share = shared(fleet)
+    speed, time = (
+        SharedResult(mean=2e4, std=3e3, runs=3, unit="tok/s"),
+        SharedResult(mean=100, std=15, runs=3, unit="ms"),
+    )
+    share = share.model_copy(update={"results": {PREFILL: speed, FIRST: time}})
+    thresholds = service_of(share, CATALOG)["gate"]["thresholds"]
+    for below, above in (("min", "max"), ("warn_min", "warn_max")):
+        assert thresholds[FIRST][above] / 100 == pytest.approx(2e4 / thresholds[PREFILL][below], rel=0.001)
+
+
 def test_a_baseline_bears_the_blocks_figures(fleet: Fleet, tmp_path: Path) -> None:
     baseline = baseline_of(shared(fleet))
     assert (baseline.figures[DECODE].value, baseline.figures[DECODE].std) == (59.2188, 0.07)
@@ -507,7 +520,8 @@ def test_every_workload_is_shared_and_reproduced(tmp_path: Path) -> None:
     assert theirs.answers == mine.answers
     thresholds = theirs.gate.thresholds
     assert thresholds["random output throughput"].min == pytest.approx(33.33, abs=0.01)
-    assert thresholds["cold start launch to ready"].max == pytest.approx(66.67, abs=0.01)
+    # A time by the same factor: 67 % of the speed is half as long again.
+    assert thresholds["cold start launch to ready"].max == pytest.approx(75.0, abs=0.01)
     # Single requests decide it: told, and not asked for.
     assert "random p99 itl" not in thresholds
     assert baseline_of(share).figures["cold start launch to ready"].unit == "s"

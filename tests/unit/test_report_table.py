@@ -2,23 +2,78 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from typer import Exit
 
-from modules.reporting.table import main
+from modules.fleet import load_fleet
+from modules.gating import Verdict
+from modules.lab.layout import ROOT
+from modules.reporting.measured import Figure, Measured, MeasuredService
+from modules.reporting.table import main, rows_of, table_of
+
+FLEET = """\
+fleet: never-measured
+defaults:
+  services:
+    gpt-oss:
+      engine: vllm
+      model: gpt-oss-20b
+      gate:
+        thresholds:
+          pp2048 c1: {min: 3000, last_good: {fail: 0.15}, fleet: {fail: 0.1}}
+hosts: {spark-1: {address: 10.0.0.11}}
+"""
+
+
+@pytest.fixture
+def fleet_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET)
+    monkeypatch.setenv("TINDERBOX_FLEET", str(path))
+    return path
 
 
 def test_without_a_measurement_there_is_nothing_to_try_and_it_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    fleet_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "fleet.yaml"
-    path.write_text(
-        "fleet: never-measured\n"
-        "defaults: {services: {gpt-oss: {engine: vllm, model: gpt-oss-20b}}}\n"
-        "hosts: {spark-1: {address: 10.0.0.11}}\n"
-    )
-    monkeypatch.setenv("TINDERBOX_FLEET", str(path))
-
-    assert main(["--try"]) == 1
+    with pytest.raises(Exit) as left:
+        main(trial=True)
+    assert left.value.exit_code == 1
     assert "Nothing to try yet" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "rc", "told"),
+    [("--help", 0, "TINDERBOX_FLEET"), ("--tyr", 2, "No such option"), ("now", 2, "unexpected extra argument")],
+)
+def test_help_and_what_is_no_option_print_no_table(fleet_file: Path, word: str, rc: int, told: str) -> None:
+    command = [sys.executable, "-m", "modules.reporting.table", word]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == rc, said
+    assert told in said
+    assert "verdict" not in said
+    assert "Traceback" not in said
+
+
+def test_the_table_says_what_was_asked_also_where_that_is_nothing(fleet_file: Path) -> None:
+    fleet = load_fleet(fleet_file)
+    found = MeasuredService(
+        host="spark-1", service="gpt-oss", engine="vllm", profile="latency", model="gpt-oss-20b", port=8000, gpu=None,
+        release="r1", verdict=Verdict.PASS, measured="2026-11-29T04:45:19Z", reasons=[],
+        metrics={
+            "pp2048 c1": Figure(mean=4000.0, std=1.0, values=(4000.0,)),
+            "tg128@pp2048 c1": Figure(mean=16.1, std=0.1, values=(16.1,)),
+        },
+    )  # fmt: skip
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(table_of(fleet, rows_of(fleet, Measured(services={"spark-1/gpt-oss": found}))))
+    text = console.export_text()
+    for words in ("at least 3000", "last good less 15 %", "fleet's median less 10 %", "no threshold", "PASS"):
+        assert words in text

@@ -1,5 +1,7 @@
 """The suite that users run against their own hosts: `pytest tests/verify` (fleet file: $TINDERBOX_FLEET).
 
+`--limit host,group` asks only these.
+
 It asks the hosts themselves over SSH. All that it changes is a note of weights found wrong, so that the next run
 repairs them. Every check says which host, what is wrong and what to do.
 """
@@ -20,6 +22,7 @@ import pytest
 import testinfra
 from testinfra.host import Host
 
+from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.fleet import FleetError, HostPlan, load_fleet, plan_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,21 +64,34 @@ def _ssh_arguments(data: dict[str, object]) -> str:
     return " ".join(f"-o {key}={value}" for key, value in options.items() if value is not None)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """As `python -m modules.converge` has it."""
+    parser.addoption("--limit", action="append", default=[], help="ask only these hosts or groups; may repeat")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a wrong fleet file in its own words; show of a failed check what it says, not how it is written."""
+    """Refuse a wrong fleet file or limit in its own words; show what a failed check says, not how it is written."""
     try:
-        load_fleet()
+        problem = limit_problem(_limits(config), load_fleet())
     except FleetError as error:
         raise pytest.UsageError(str(error)) from None
+    if problem is not None:
+        raise pytest.UsageError(problem)
     if config.option.tbstyle == "auto":
         config.option.tbstyle = "line"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test a host of the fleet."""
+    """One test a host of the fleet, within the limit."""
     if "spark" in metafunc.fixturenames:
-        metafunc.parametrize("spark", sorted(load_fleet().hosts), indirect=True, scope="session")
+        hosts = hosts_within(names_of(_limits(metafunc.config)), load_fleet())
+        metafunc.parametrize("spark", sorted(hosts), indirect=True, scope="session")
+
+
+def _limits(config: pytest.Config) -> list[str]:
+    found: list[str] = config.getoption("limit", default=[])
+    return found
 
 
 @pytest.fixture(scope="session")

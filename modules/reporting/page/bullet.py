@@ -33,17 +33,13 @@ def _zones(metric: MetricReport, scale: Scale) -> list[Markup]:
     edges = [("fail", 0.0, bounds.min), ("warn", bounds.min or 0.0, bounds.warn_min)]
     upper = min((value for value in (bounds.max, bounds.warn_max) if value is not None), default=scale.high)
     lower = max((value for value in (bounds.min, bounds.warn_min) if value is not None), default=0.0)
-    zones = [_zone(scale, lower, upper, "good")] if _bounded(metric) else [_zone(scale, 0.0, scale.high, "track")]
+    zones = [_zone(scale, lower, upper, "good")] if bounds.fixed else [_zone(scale, 0.0, scale.high, "track")]
     zones += [_zone(scale, start, end, kind) for kind, start, end in edges if end is not None and end > start]
     if bounds.warn_max is not None:
         zones.append(_zone(scale, bounds.warn_max, bounds.max if bounds.max is not None else scale.high, "warn"))
     if bounds.max is not None:
         zones.append(_zone(scale, bounds.max, scale.high, "fail"))
     return zones
-
-
-def _bounded(metric: MetricReport) -> bool:
-    return bool(metric.bounds.model_dump(exclude_none=True))
 
 
 def _zone(scale: Scale, start: float, end: float, kind: str) -> Markup:

@@ -8,12 +8,13 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from modules.reporting.asked import asked, let_pass
 from modules.reporting.page.bullet import bullet
 from modules.reporting.page.history import history_plot
 from modules.reporting.page.memory import gib, left, memory_bar
 from modules.reporting.page.overview import bars, concerns, counts, headline
 from modules.reporting.page.telemetry import telemetry_plot
-from modules.reporting.report import FleetReport, MetricReport, Reading
+from modules.reporting.report import FleetReport, Reading
 from modules.reporting.wording import amount, share, workload_title
 
 _FOLDER = Path(__file__).parent
@@ -45,7 +46,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"amount": amount, "when": _when, "gib": gib, "workload": workload_title}
+    environment.filters |= {
+        "amount": amount,
+        "when": _when,
+        "gib": gib,
+        "workload": workload_title,
+        "let_pass": let_pass,
+    }
     environment.globals |= {
         "bullet": bullet,
         "history_plot": history_plot,
@@ -54,7 +61,7 @@ def _environment() -> Environment:
         "memory_left": left,
         "headline": headline,
         "change": _change,
-        "asked": _asked,
+        "asked": asked,
     }
     return environment
 
@@ -70,24 +77,3 @@ def _when(utc: str) -> str:
 
 def _change(now: Reading | None, reference: float) -> str:
     return "" if now is None or reference == 0 else share(now.mean / reference - 1)
-
-
-def _asked(metric: MetricReport) -> str:
-    """The gate's bounds in words."""
-    bounds = metric.bounds
-    parts = [
-        f"{words} {amount_of(value)}"
-        for value, words in (
-            (bounds.min, "at least"),
-            (bounds.max, "at most"),
-            (bounds.warn_min, "warns below"),
-            (bounds.warn_max, "warns above"),
-        )
-        if value is not None
-    ]
-    return ", ".join(parts)
-
-
-def amount_of(value: float) -> str:
-    """A bound as it was written."""
-    return f"{value:,g}"

@@ -178,9 +178,11 @@ def _bounds(name: str, result: SharedResult) -> Document:
         min(_WIDEST, max(least, spreads * result.std / result.mean))
         for least, spreads in zip(_DECODE if name.startswith("tg") else _OTHERS, _SPREADS, strict=True)
     )
-    keys, sign = (("max", "warn_max"), 1) if lower_is_better(name) else (("min", "warn_min"), -1)
     shares = (fail, warn) if warn < fail else (fail,)
-    return {key: _rounded(result.mean * (1 + sign * one)) for key, one in zip(keys, shares, strict=False)}
+    # A time may grow as a speed may fall: prefill and the first answer are two words for the same.
+    lower = lower_is_better(name)
+    bounds = [result.mean / (1 - one) if lower else result.mean * (1 - one) for one in shares]
+    return dict(zip(("max", "warn_max") if lower else ("min", "warn_min"), map(_rounded, bounds), strict=False))
 
 
 def _rounded(value: float) -> float:
