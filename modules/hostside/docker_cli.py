@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,6 +68,17 @@ def require_builder(version: str) -> None:
 def capture(*words: str) -> subprocess.CompletedProcess[str]:
     """Run `docker …` and keep what it says."""
     return subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
+
+
+def capture_all(*commands: Sequence[str]) -> list[str]:
+    """Run several `docker …` side by side; gives what each said, which is nothing of much use where it failed."""
+    running = [
+        subprocess.Popen(
+            ["docker", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+        )
+        for words in commands
+    ]
+    return [process.communicate()[0] for process in running]
 
 
 def inspect(reference: str) -> dict[str, Any] | None:

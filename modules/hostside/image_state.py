@@ -30,6 +30,10 @@ LEFTOVERS = (Path("/run/tinderbox/offer"), Path("/run/tinderbox/receive"))
 # What Tinderbox calls the images that it builds or pulls. An image without such a name is never touched.
 _OURS = re.compile(r"tinderbox/[a-z0-9]+([._-]+[a-z0-9]+)*:[0-9a-f]{12}")
 
+_NAMES = ("image", "ls", "--no-trunc", "--format", "{{.ID}} {{.Repository}}:{{.Tag}}")
+# What containers were made from, as docker names it.
+_USED = ("container", "ls", "--all", "--no-trunc", "--format", "{{.Image}}")
+
 
 def served(root: Path = STATE) -> set[str] | None:
     """Images of every current and last good release of this host; None where an entry of the ledger can not be read."""
@@ -62,32 +66,35 @@ def removable(
     return sorted(name for image, name in images if _OURS.fullmatch(name) and image not in kept)
 
 
-def inspected(references: list[str]) -> dict[str, dict[str, Any] | None]:
-    """Each reference's image. Docker prints those that it has, and fails when one is missing."""
+def inspected(references: list[str], said: Iterable[str]) -> dict[str, dict[str, Any] | None]:
+    """Each reference's image, or None. `said`: what `docker image inspect` said of each."""
     found: dict[str, dict[str, Any] | None] = dict.fromkeys(references)
-    for reference in references:
-        image = docker.inspect(reference)
-        if image is not None:
+    for reference, text in zip(references, said, strict=True):
+        # Of one that it has not, docker prints an empty list.
+        for image in json.loads(text.strip() or "[]"):
             labels = (image.get("Config") or {}).get("Labels") or {}
             found[reference] = {"id": image["Id"], "recipe": labels.get(RECIPE_LABEL)}
     return found
 
 
-def names() -> list[tuple[str, str]]:
-    """(id, name) of everything that docker calls by a name."""
-    said = docker.capture("image", "ls", "--no-trunc", "--format", "{{.ID}} {{.Repository}}:{{.Tag}}").stdout
+def names_in(said: str) -> list[tuple[str, str]]:
+    """(id, name) of everything that docker calls by a name, from its list."""
     return [(image, name) for image, name in (line.split(" ", 1) for line in said.splitlines()) if "<none>" not in name]
 
 
-def used() -> set[str]:
-    """What containers were made from, as docker names it."""
-    return set(docker.capture("container", "ls", "--all", "--no-trunc", "--format", "{{.Image}}").stdout.split())
+def names() -> list[tuple[str, str]]:
+    """(id, name) of everything that docker calls by a name."""
+    return names_in(docker.capture(*_NAMES).stdout)
 
 
 def not_needed(wanted: Collection[str]) -> tuple[list[str], int]:
     """Names that may go, and bytes in the registry that then may."""
-    listed = names()
-    going = removable(listed, wanted, served(), used())
+    listed, containers = docker.capture_all(_NAMES, _USED)
+    return _not_needed(wanted, names_in(listed), set(containers.split()))
+
+
+def _not_needed(wanted: Collection[str], listed: list[tuple[str, str]], used: Collection[str]) -> tuple[list[str], int]:
+    going = removable(listed, wanted, served(), used)
     # Without docker's list nothing can be said.
     stale = Store().unneeded({name for _, name in listed} - set(going)) if listed else {}
     return going, sum(stale.values())
@@ -96,8 +103,11 @@ def not_needed(wanted: Collection[str]) -> tuple[list[str], int]:
 def main(references: list[str]) -> int:
     """Print the state as JSON."""
     try:
-        found = inspected(references)
-        going, stale = not_needed(references)
+        # Side by side: each takes longer to start than to answer.
+        looks = [("image", "inspect", reference) for reference in references]
+        listed, containers, *said = docker.capture_all(_NAMES, _USED, *looks)
+        found = inspected(references, said)
+        going, stale = _not_needed(references, names_in(listed), set(containers.split()))
         left = any(path.is_dir() and any(path.iterdir()) for path in LEFTOVERS)
     except OSError:  # docker is not installed yet
         found, going, stale, left = dict.fromkeys(references), [], 0, False

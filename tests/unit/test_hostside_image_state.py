@@ -129,6 +129,27 @@ def test_the_program_answers_where_docker_is_not_installed(tmp_path: Path) -> No
     assert (told["images"], told["removable"], told["registry"]) == ({NEW: None}, [], 0)
 
 
+WITH_IMAGES = """\
+#!/bin/sh
+case "$*" in
+"image inspect {new}") echo '[{{"Id": "sha256:1", "Config": {{"Labels": {{"tinderbox.recipe": "r1"}}}}}}]' ;;
+"image inspect "*) echo '[]'; echo "no such image" >&2; exit 1 ;;
+"image ls "*) echo "sha256:1 {new}"; echo "sha256:9 <none>:<none>" ;;
+"container ls "*) echo "sha256:7" ;;
+esac
+"""
+
+
+def test_the_program_tells_of_each_image_whether_it_is_there(tmp_path: Path) -> None:
+    (tmp_path / "docker").write_text(WITH_IMAGES.format(new=NEW))
+    (tmp_path / "docker").chmod(0o755)
+    program = [sys.executable, image_state.__file__, NEW, OLD]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, env={"PATH": f"{tmp_path}:/bin"})
+    told = json.loads(done.stdout)
+    assert told["images"] == {NEW: {"id": "sha256:1", "recipe": "r1"}, OLD: None}
+    assert (told["removable"], told["registry"]) == ([], 0)
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
