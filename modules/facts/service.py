@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyinfra.api import QuoteString, StringCommand
@@ -37,13 +38,40 @@ class UnitState:
 
 
 @dataclass(frozen=True)
+class Barred:
+    """Why a release is not tried again: the event that made it bad, when, and what was noted with it."""
+
+    event: str
+    at: str
+    note: str = ""
+
+    def text(self) -> str:
+        """For people."""
+        return f"{self.event} at {self.at}{f': {self.note}' if self.note else ''}"
+
+
+@dataclass(frozen=True)
+class Underway:
+    """An activation that has not come to its end. `instead`: of which release an operator wants to be rid by it.
+
+    `ungated`: no gate follows.
+    """
+
+    release: str
+    back: str | None = None
+    instead: str | None = None
+    ungated: bool = False
+
+
+@dataclass(frozen=True)
 class ServiceState:
     """`files`: path → sha256, None where absent. `current`, `last_good`: release ids.
 
     `container_release`: of what runs now. `commit`: what the model's revision stands for in the host's cache.
     `attested`: whether the ledger has with the current release what was seen in its image.
     `docker_answers`: False where nothing can be said of image and container. `last_good` is None also where the
-    ledger's entry can not be read, since such a release can not be put back.
+    ledger's entry can not be read, since such a release can not be put back. `standings`: release → new, trying,
+    ready, good or bad; `barred`: those that are not tried again unless that is forced. `pending`: what is under way.
     """
 
     systemd: int
@@ -58,11 +86,17 @@ class ServiceState:
     missing_encodings: tuple[str, ...]
     docker_answers: bool = True
     attested: bool = True
+    standings: Mapping[str, str] = field(default_factory=dict)
+    barred: Mapping[str, Barred] = field(default_factory=dict)
+    pending: Underway | None = None
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> ServiceState:
         """From what `service_state.py` prints."""
         container = answer["container"] or {}
+        releases: dict[str, dict[str, Any]] = answer.get("releases") or {}
+        barred = {release: one["barred"] for release, one in releases.items() if one["barred"]}
+        pending = answer.get("pending")
         return cls(
             systemd=int(answer["systemd"]),
             unit=UnitState.of(answer["unit"]),
@@ -77,6 +111,9 @@ class ServiceState:
             # Before an update the host has the former program.
             docker_answers=bool(answer.get("docker_answers", True)),
             attested=bool(answer.get("attested", True)),
+            standings={release: one["standing"] for release, one in releases.items()},
+            barred={name: Barred(one["event"], one["at"], one.get("note") or "") for name, one in barred.items()},
+            pending=Underway(**{name: pending[name] for name in Underway.__dataclass_fields__}) if pending else None,
         )
 
 

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json
     from modules.hostside.gpu_sample import gpu
-    from modules.hostside.ledger import GOOD, STATE, Ledger
+    from modules.hostside.ledger import STATE, Ledger
     from modules.hostside.masking import masked_lines
+    from modules.hostside.release_story import GOOD
     from modules.hostside.service_unit import journal, unit_name, unit_state
 else:
     from atomic import read_json
     from gpu_sample import gpu
-    from ledger import GOOD, STATE, Ledger
+    from ledger import STATE, Ledger
     from masking import masked_lines
+    from release_story import GOOD
     from service_unit import journal, unit_name, unit_state
 
 # Of the log: its beginning names the backends, its end tells what happened last.

@@ -1,14 +1,16 @@
-"""The ledger of releases on this host: install one, put an earlier one back, note what became of it.
+"""The ledger of releases on this host: stage one, put it in force, note what became of it.
 
     /var/lib/tinderbox/ledger/<service>/<release id>.json   the release, its files, what happened to it and when
     /var/lib/tinderbox/ledger/<service>/<release id>.attestation.json   what was seen in its image
     /var/lib/tinderbox/ledger/<service>/current             → the release whose files are in force
     /var/lib/tinderbox/ledger/<service>/last-good           → the last one that served well enough
+    /var/lib/tinderbox/ledger/<service>/pending             an activation that is under way (activation.py)
 
-Every file and link lands by rename, files of the release before `current`, so that a run cut anywhere leaves either the
-old state or one that the next run sees as unfinished. Secrets are written to their own file and nowhere else.
+Every file and link lands by rename. A release is staged while the one before it serves: that touches none of the files
+in force. It is put in force by start_service.py, while nothing of the service runs: files first, then `current`. So
+what runs is what `current` names, at every moment. Secrets are written to their own file and nowhere else.
 
-Usage: ledger.py install|judge < JSON | restore|attest SERVICE RELEASE | mark SERVICE RELEASE EVENT [NOTE]
+Usage: ledger.py stage < JSON | attest SERVICE RELEASE
 """
 
 from __future__ import annotations
@@ -25,12 +27,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json, write_text
     from modules.hostside.attestation_file import attestation_file
+    from modules.hostside.release_story import GOOD
 else:
     from atomic import read_json, write_json, write_text
     from attestation_file import attestation_file
+    from release_story import GOOD
 
 STATE = Path("/var/lib/tinderbox")
-GOOD = "good"
+SETTINGS = Path("/etc/tinderbox")
 
 
 def now() -> str:
@@ -78,14 +82,17 @@ class Ledger:
             return None
 
     def record(
-        self,
-        release: str,
-        content: dict[str, Any],
-        files: list[dict[str, Any]],
-        memory_plan: dict[str, Any] | None = None,
+        self, release: str, content: dict[str, Any], files: list[dict[str, Any]], **more: dict[str, Any] | str | None
     ) -> None:
-        """Write a release's entry; what is known of its past stays."""
+        """Have a release's entry, and its secrets beside the files in force; what is known of its past stays."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        secrets = [file for file in files if file["secret"]]
+        for file in secrets:
+            path = Path(file["path"])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for left in path.parent.glob(f"{path.name}.*"):
+                left.unlink()
+            write_text(staged_file(path, release), file["content"], 0o600)
         known = self.entry(release) or {}
         kept = {"attestation": known["attestation"]} if "attestation" in known else {}
         entry = kept | {
@@ -93,20 +100,31 @@ class Ledger:
             "service": self.service,
             "release": content,
             "files": [file for file in files if not file["secret"]],
-            "memory_plan": memory_plan,
-            "events": [*known.get("events", []), {"at": now(), "event": "installed"}],
+            "secret_files": [file["path"] for file in secrets],
+            "events": known.get("events", []),
         }
-        write_json(self.entry_file(release), entry)
+        write_json(self.entry_file(release), entry | more)
 
-    def mark(self, release: str, event: str, note: str | None = None) -> None:
-        """Add an event to a release's entry; `good` also makes it the last good one."""
+    def mark(self, release: str, event: str, note: str | None = None, **more: str | None) -> None:
+        """Add an event to a release's entry; `good` also makes it the last good one. `more`: what else is known."""
         entry = self.entry(release)
         if entry is None:
             raise SystemExit(f"ledger: {self.entry_file(release)} is missing or unreadable")
-        entry["events"].append({"at": now(), "event": event, **({"note": note} if note else {})})
+        told = {name: value for name, value in {"note": note, **more}.items() if value}
+        entry["events"].append({"at": now(), "event": event, **told})
         write_json(self.entry_file(release), entry)
         if event == GOOD:
-            point(self.directory / "last-good", f"{release}.json")
+            self.point_good(release)
+            self._drop_secrets(entry)
+
+    def point_good(self, release: str) -> None:
+        """Make it the last good one."""
+        point(self.directory / "last-good", f"{release}.json")
+
+    def _drop_secrets(self, entry: dict[str, Any]) -> None:
+        """A good release has no need of a way back, so the secrets of one before it go, where it has none itself."""
+        if "secret_files" in entry and not entry["secret_files"]:
+            (SETTINGS / f"{self.service}.secret.env").unlink(missing_ok=True)
 
     def attest(self, release: str, seen: Path) -> None:
         """Keep what was seen in the release's image: a copy beside the entry, and its hash in it.
@@ -123,26 +141,39 @@ class Ledger:
         of = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "image": json.loads(text).get("image")}
         write_json(self.entry_file(release), entry | {"attestation": of})
 
-    def put_in_force(self, release: str, files: list[dict[str, Any]]) -> None:
-        """Write the release's files and let systemd read them."""
-        for file in files:
+    def put_in_force(self, release: str) -> None:
+        """Write the release's files and let systemd read them. Nothing of the service may run meanwhile."""
+        entry = self.entry(release)
+        if entry is None:
+            raise SystemExit(f"ledger: {self.entry_file(release)} is missing or unreadable")
+        for file in entry["files"]:
             path = Path(file["path"])
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, file["content"], 0o600 if file["secret"] else 0o644)
+            write_text(path, file["content"])
+        for path in map(Path, entry.get("secret_files") or ()):
+            if staged_file(path, release).exists():
+                staged_file(path, release).replace(path)
         point(self.directory / "current", f"{release}.json")
         unit = f"tinderbox-{self.service}.service"
         for command in (["daemon-reload"], ["enable", "--quiet", unit]):
             subprocess.run(["systemctl", *command], check=True)
 
 
-def install(request: dict[str, Any], root: Path = STATE) -> None:
-    """Record a release and put it in force. `request`: service, id, release, files, directories, memory_plan."""
-    ledger = Ledger(request["service"], root)
+def staged_file(path: Path, release: str) -> Path:
+    """Where the content of a secret file waits until its release is put in force."""
+    return path.with_name(f"{path.name}.{release}")
+
+
+def stage(request: dict[str, Any], root: Path = STATE) -> None:
+    """Have all of a release on the host but not in force.
+
+    `request`: service, id, release, files, directories, and where they are known memory_plan and image_id.
+    """
+    known = {name: request.get(name) for name in ("memory_plan", "image_id")}
     for directory in request["directories"]:
         Path(directory).mkdir(parents=True, exist_ok=True)
-    ledger.record(request["id"], request["release"], request["files"], request.get("memory_plan"))
+    Ledger(request["service"], root).record(request["id"], request["release"], request["files"], **known)
     attest(request["service"], request["id"], root)
-    ledger.put_in_force(request["id"], request["files"])
 
 
 def attest(service: str, release: str, root: Path = STATE) -> None:
@@ -153,39 +184,13 @@ def attest(service: str, release: str, root: Path = STATE) -> None:
         ledger.attest(release, attestation_file(image, root))
 
 
-def restore(service: str, release: str, root: Path = STATE) -> None:
-    """Put an earlier release's files back in force; secrets stay as they are."""
-    ledger = Ledger(service, root)
-    entry = ledger.entry(release)
-    if entry is None:
-        raise SystemExit(f"ledger: {ledger.entry_file(release)} is missing or unreadable")
-    ledger.put_in_force(release, entry["files"])
-    ledger.mark(release, "restored")
-
-
-def judge(request: dict[str, Any], root: Path = STATE) -> None:
-    """Note a gate's judgement beside the measurement it was made of. `request`: service, id, judgement, good."""
-    path = root / "gates" / request["service"] / f"{request['id']}.json"
-    result = json.loads(path.read_text(encoding="utf-8"))
-    result["judgement"] = {**request["judgement"], "at": now()}
-    write_json(path, result)
-    event = GOOD if request["good"] else "gate failed"
-    Ledger(request["service"], root).mark(request["id"], event, request["judgement"]["verdict"])
-
-
 def main(arguments: list[str]) -> int:
     """Run one command of the usage above."""
     command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
-    if command == "install" and not rest:
-        install(json.load(sys.stdin))
-    elif command == "judge" and not rest:
-        judge(json.load(sys.stdin))
-    elif command == "restore" and len(rest) == 2:
-        restore(rest[0], rest[1])
+    if command == "stage" and not rest:
+        stage(json.load(sys.stdin))
     elif command == "attest" and len(rest) == 2:
         attest(rest[0], rest[1])
-    elif command == "mark" and len(rest) in {3, 4}:
-        Ledger(rest[0]).mark(*rest[1:])
     else:
         sys.stderr.write((__doc__ or "").splitlines()[-1] + "\n")
         return 2

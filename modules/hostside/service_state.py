@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside import release_story as story
+    from modules.hostside.activation import read_pending
     from modules.hostside.attestation_file import attestation_file
     from modules.hostside.ledger import Ledger
     from modules.hostside.service_unit import run, unit_name, unit_state
 else:
+    import release_story as story
+    from activation import read_pending
     from attestation_file import attestation_file
     from ledger import Ledger
     from service_unit import run, unit_name, unit_state
@@ -70,6 +74,18 @@ def attested(ledger: Ledger, release: str | None) -> bool:
     return seen == (entry.get("attestation") or {}).get("sha256") == sha256(ledger.attestation(release))
 
 
+def standings(ledger: Ledger) -> dict[str, dict[str, Any]]:
+    """Release → where it stands, and why it is not tried again, if so."""
+    last_good = ledger.linked("last-good")
+    paths = [path for path in ledger.directory.glob("*.json") if not path.is_symlink()]
+    entries = {path.stem: ledger.entry(path.stem) for path in paths}
+    return {
+        release: {"standing": story.standing(entry), "barred": story.bars(entry, release, last_good)}
+        for release, entry in entries.items()
+        if entry is not None and "events" in entry
+    }
+
+
 def systemd_version() -> int | None:
     """Major version of systemd."""
     found = re.match(r"systemd (\d+)", run("systemctl", "--version") or "")
@@ -83,6 +99,7 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
     snapshot = options.repository / "snapshots" / commit if commit else None
     good = ledger.linked("last-good")
     image = image_id(options.image)
+    pending = read_pending(ledger)
     return {
         "systemd": systemd_version(),
         "unit": unit_state(unit_name(options.service)),
@@ -90,6 +107,8 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
         "current": ledger.linked("current"),
         "attested": attested(ledger, ledger.linked("current")),
         "last_good": good,
+        "releases": standings(ledger),
+        "pending": pending.document() if pending is not None else None,
         "good_is_restorable": good is not None and ledger.entry(good) is not None,
         "docker_answers": image is not None or docker_answers(),
         "image": image,

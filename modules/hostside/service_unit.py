@@ -76,3 +76,12 @@ def milestone(lines: list[str]) -> str | None:
             if found:
                 return form.format(*[group or "" for group in found.groups()]).strip()
     return None
+
+
+def why_not_ready(lines: list[str], unit: dict[str, str]) -> str:
+    """Why a start has failed, in one line: as `await_ready.py` or the memory gate said it, else by systemd."""
+    for line in reversed(lines):
+        found = re.search(r"await-ready: not ready after \d+ s: (.+)|memory-gate: (refused: .+)", line)
+        if found:
+            return (found[1] or found[2]).strip()
+    return f"its unit is {unit.get('ActiveState', 'unknown')} ({unit.get('Result', 'unknown')})"

@@ -1,120 +1,89 @@
-"""Start a service and see it ready; when it does not get ready, put an earlier release back.
+"""Put a release of a service in force and see it ready; when it does not get ready, have an earlier one back.
+
+    start_service.py SERVICE RELEASE [--attach] [--ungated] [--forced] [--instead RELEASE] [--by WHO]
+    start_service.py SERVICE --settle
 
 Runs as a job, so that neither the wait nor the way back hangs on the controller. The unit's own ExecStartPost decides
-what ready means; this follows systemd's account of it and reports the steps that the log shows.
+what ready means; this follows systemd's account of it and reports the steps that the log shows. `--settle` names no
+release: it ends what an earlier program has left undone, or what a failed gate has asked for.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modules.hostside.atomic import write_text
-    from modules.hostside.ledger import GOOD, Ledger, restore
+    from modules.hostside import release_story as story
+    from modules.hostside.activation import Pending, alone, read_pending
+    from modules.hostside.ledger import Ledger
     from modules.hostside.progress import Progress
-    from modules.hostside.service_unit import (
-        FAILED,
-        READY,
-        UNDERWAY,
-        journal,
-        milestone,
-        start_outcome,
-        unit_name,
-        unit_state,
-    )
+    from modules.hostside.release_needs import lacks
+    from modules.hostside.release_switch import Switch
+    from modules.hostside.service_server import Server
+    from modules.hostside.service_unit import unit_name
 else:
-    from atomic import write_text
-    from ledger import GOOD, Ledger, restore
+    import release_story as story
+    from activation import Pending, alone, read_pending
+    from ledger import Ledger
     from progress import Progress
-    from service_unit import FAILED, READY, UNDERWAY, journal, milestone, start_outcome, unit_name, unit_state
-
-Say = Callable[[str], None]
-PAUSE_S = 1.0
-SHOWN_LINES = 20
-# What `docker rm` says where there is no leftover to remove, as is usual.
-NOISE = "No such container: tinderbox-"
+    from release_needs import lacks
+    from release_switch import Switch
+    from service_server import Server
+    from service_unit import unit_name
 
 
-def systemctl(*words: str) -> bool:
-    """Run systemctl; what it says goes to the job's log. Returns whether it accepted."""
-    return subprocess.run(["systemctl", *words], check=False).returncode == 0
-
-
-def step(unit: str, state: dict[str, str]) -> str:
-    """What the start is doing, in words."""
-    if state.get("ActiveState") in {"active", "deactivating"}:
-        return "stopping the server that ran"
-    return milestone(journal(unit, state.get("InvocationID"))) or "container starting"
-
-
-def follow(unit: str, say: Say, restarts_before: int, sleep: Callable[[float], None] = time.sleep) -> str:
-    """Wait until the start has ended. Returns its outcome."""
-    while True:
-        state = unit_state(unit)
-        outcome = start_outcome(state, restarts_before)
-        if outcome != UNDERWAY:
-            return outcome
-        say(step(unit, state))
-        sleep(PAUSE_S)
-
-
-def start(unit: str, say: Say) -> str:
-    """Start the unit anew and wait."""
-    systemctl("reset-failed", unit)
-    # A unit that systemd refuses is not started, and the server before it may well go on being active.
-    return follow(unit, say, 0) if systemctl("restart", "--no-block", unit) else FAILED
-
-
-def attach(unit: str, say: Say) -> str:
-    """Wait for a start that is under way; it may be systemd's own after a crash."""
-    return follow(unit, say, int(unit_state(unit).get("NRestarts") or 0))
-
-
-def keep_log(ledger: Ledger, release: str, unit: str) -> list[str]:
-    """Save what the failed start logged, before another start buries it."""
-    lines = [line for line in journal(unit, unit_state(unit).get("InvocationID")) if NOISE not in line]
-    write_text(ledger.failure_log(release), "\n".join(lines) + "\n")
-    return lines
-
-
-def go_back(ledger: Ledger, fallback: str | None, unit: str, say: Say) -> str:
-    """Put an earlier release in force again and start it. Returns what came of it, in words."""
-    if fallback is None or ledger.entry(fallback) is None:
-        return "there is no earlier release to go back to: the service is down"
-    restore(ledger.service, fallback)
-    if start(unit, lambda step: say(f"back to release {fallback}: {step}")) == READY:
-        return f"release {fallback} serves again"
-    return f"release {fallback} does not start any more either: the service is down"
+def activate(switch: Switch, options: argparse.Namespace) -> int:
+    """What the command line asks for, once nobody else is at work on the service."""
+    ledger, release = switch.ledger, options.release
+    if options.settle:
+        return switch.settle()
+    entry, last_good = ledger.entry(release), ledger.linked("last-good")
+    if entry is None:
+        print(f"release {release} is not in the ledger ({ledger.entry_file(release)}), or can not be read")
+        return 1
+    barred = story.bars(entry, release, last_good)
+    if barred is not None and not options.forced:
+        code = switch.settle()
+        print(f"release {release} is not tried again: {barred['event']} at {barred['at']}: {barred.get('note')}")
+        return code or 1
+    missing = lacks(entry) if options.instead else []
+    if missing:
+        print(
+            f"release {release} can not come back: the host has not {', '.join(missing)} any more. Nothing was changed"
+        )
+        return 1
+    pending = read_pending(ledger)
+    mine = pending is not None and pending.release == release
+    back, instead = (pending.back, pending.instead) if pending is not None and mine else (None, None)
+    back = back or switch.way_back(release)
+    wanted = Pending(release, back, options.ungated, options.by, options.instead or instead)
+    return switch.attempt(wanted, attach=options.attach)
 
 
 def main() -> int:
     """0 when the wanted release is ready."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("service")
-    parser.add_argument("release")
+    parser.add_argument("release", nargs="?")
+    parser.add_argument("--settle", action="store_true", help="no release is wanted: end what is under way")
     parser.add_argument("--attach", action="store_true", help="it is starting already: only wait")
-    parser.add_argument("--fallback", help="the release to put back when this one does not get ready")
     parser.add_argument("--ungated", action="store_true", help="no gate follows: ready is good")
+    parser.add_argument("--forced", action="store_true", help="try it although it is known to be bad")
+    parser.add_argument("--instead", help="the release that an operator wants to be rid of by this")
+    parser.add_argument("--by", default="", help="who asks for it")
     options = parser.parse_args()
-    unit, ledger, say = unit_name(options.service), Ledger(options.service), Progress().report
-    if (attach(unit, say) if options.attach else start(unit, say)) == READY:
-        ledger.mark(options.release, "ready")
-        if options.ungated:
-            ledger.mark(options.release, GOOD, "ready, and no gate is asked for")
-        return 0
-    lines = keep_log(ledger, options.release, unit)
-    systemctl("stop", unit)
-    ledger.mark(options.release, "failed to start")
-    back = go_back(ledger, options.fallback, unit, say)
-    for line in lines[-SHOWN_LINES:]:
-        print(line)
-    print(f"release {options.release} did not get ready; {back}")
-    return 1
+    if (options.release is None) != options.settle:
+        parser.error("name a release, or --settle")
+    ledger, say = Ledger(options.service), Progress().report
+    say("waiting for another run's start of this service")
+    try:
+        with alone(ledger):
+            return activate(Switch(Server(ledger, unit_name(options.service), say)), options)
+    except OSError as error:
+        print(f"{error}; what was begun is taken up by the next run")
+        return 1
 
 
 if __name__ == "__main__":

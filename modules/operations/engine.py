@@ -7,23 +7,23 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from pyinfra import host, logger
-from pyinfra.api import FunctionCommand, Host, QuoteString, State, StringCommand, operation
+from pyinfra.api import FunctionCommand, QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
-from modules.catalog import load_catalog
-from modules.facts.service import FailureLog, ServiceRelease, ServiceState
+from modules.facts.service import Barred, ServiceRelease, ServiceState
 from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
 from modules.images.reference import image_reference
+from modules.operations.asked import forced
 from modules.operations.follow import follow
-from modules.operations.job import Job, start_command
+from modules.operations.job import start_command
 from modules.operations.memory import Reckoned, memory_of, needed_memory, room_for
 from modules.operations.require import refusal, required, unreadable
+from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
 from modules.release import layout
-from modules.release.build import Surroundings, build_release, key_variable, start_seconds
-from modules.release.decision import Action, changes, decide, lacking
-from modules.release.diagnosis import explain
+from modules.release.build import Surroundings, build_release, key_variable
+from modules.release.decision import Action, changes, decide, lacking, turned_away
 from modules.release.files import HostFile, release_files
 from modules.spec.release import Release
 
@@ -51,8 +51,9 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
     )
 
 
-def install_request(plan: ServicePlan, release: Release, files: tuple[HostFile, ...], reckoned: Reckoned | None) -> str:
-    """What `ledger.py install` reads. It goes by standard input, since it may hold the API key."""
+def stage_request(start: Start, reckoned: Reckoned | None) -> str:
+    """What `ledger.py stage` reads. It goes by standard input, since it may hold the API key."""
+    plan, release, files = start.plan, start.release, start.files
     return json.dumps(
         {
             "service": release.service,
@@ -67,38 +68,10 @@ def install_request(plan: ServicePlan, release: Release, files: tuple[HostFile, 
                 },
             ],
             "memory_plan": reckoned.plan.document() if reckoned is not None and reckoned.plan is not None else None,
+            "image_id": start.found.image,
             "directories": [layout.cache_directory(plan.name, cache) for cache in plan.engine.caches],
         }
     )
-
-
-def start_job(plan: ServicePlan, release: Release, *, attach: bool, fallback: str | None) -> Job:
-    """The start as a job on the host; twice the engine's time, since it may have to go back."""
-    words = [layout.PYTHON, str(layout.PROGRAMS / "start_service.py"), plan.name, release.id]
-    words += ["--attach"] if attach else []
-    words += ["--ungated"] if plan.gate is None else []
-    words += ["--fallback", fallback] if fallback is not None else []
-    title = f"start {plan.name} ({plan.service.engine}, release {release.id})"
-    return Job("start", f"{plan.name}-{release.id}", title, tuple(words), 2 * start_seconds(plan) + 600)
-
-
-def fallback_of(release: Release, state: ServiceState) -> str | None:
-    """The release to go back to: the last good one, else the one that serves now."""
-    serving = state.current if state.unit.active == "active" else None
-    earlier = state.last_good or serving
-    return None if earlier == release.id else earlier
-
-
-def follow_start(state: State, host: Host, job: Job, service: str, release: str) -> bool:
-    """Follow the start, and explain a failure; pyinfra passes `state` and `host` by name."""
-    if follow(state, host, job, start_command(job)):
-        return True
-    log = host.get_fact(FailureLog, service=service, release=release) or []
-    for line in explain(load_catalog().signatures, log):
-        host.log(line, log_func=logger.error)
-    if log:
-        host.log(f"the failed start's log on the host: {layout.failure_log(service, release)}", log_func=logger.error)
-    return False
 
 
 @operation()
@@ -106,7 +79,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     """Put the service's release in force and have its server ready: one start for a change, none without one.
 
     A server that runs is stopped only when all that the new release needs is on the host. A release that does not get
-    ready makes way for the one before it, and fails the host.
+    ready makes way for the one before it, and fails the host. It is not tried again unchanged, unless that is forced.
 
     + plan: the service
     + services: all of the host, which share its memory
@@ -128,6 +101,10 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     release = build_release(plan, around)
     files = release_files(release, secrets)
     action = decide(release, files, found)
+    bad = turned_away(release, action, found)
+    if bad is not None and not forced():
+        yield from _refused(plan, release.id, bad, found)
+        return
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
     else:
@@ -135,8 +112,8 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     # An entry of before, or an image that was asked more since.
     if action is not Action.INSTALL and not found.attested:
         yield StringCommand(layout.PYTHON, LEDGER, "attest", QuoteString(plan.name), release.id)
-    # Only now, since a release that is gone back to may need it.
-    if not secrets and found.files.get(layout.secret_file(plan.name)) is not None:
+    # Only of a good one, since a release that is gone back to may need it.
+    if not secrets and found.last_good == release.id and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
 
 
@@ -162,11 +139,30 @@ def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
     )
     reckoned = memory_of(start.services, plan, release.commit) if found.model_is_here else None
     yield from room_for(plan, reckoned)
-    if start.action is Action.INSTALL:
-        for change in changes(release, start.files, found):
-            logger.debug("%s: %s: %s", host.name, plan.name, change)
-        request = install_request(plan, release, start.files, reckoned)
-        yield StringCommand(layout.PYTHON, LEDGER, "install", _stdin=request)
-    job = start_job(plan, release, attach=start.action is Action.ATTACH, fallback=fallback_of(release, found))
+    for change in changes(release, start.files, found):
+        logger.debug("%s: %s: %s", host.name, plan.name, change)
+    if start.action is not Action.ATTACH:
+        yield StringCommand(layout.PYTHON, LEDGER, "stage", _stdin=stage_request(start, reckoned))
+    job = start_job(plan, release.id, attach=start.action is Action.ATTACH)
     yield start_command(job)
     yield FunctionCommand(follow_start, (job, plan.name, release.id), {})
+
+
+def _refused(
+    plan: ServicePlan, release: str, bad: Barred, found: ServiceState
+) -> Generator[PyinfraCommand, None, None]:
+    """Fail at once, with the server that runs untouched, unless what an earlier run has begun is to be ended first."""
+    if found.pending is not None:
+        job = settle_job(plan)
+        yield start_command(job)
+        yield FunctionCommand(follow, (job, start_command(job)), {})
+        serves = ""
+    elif found.unit.active == "active":
+        serves = f" Release {found.current} serves, and was left running."
+    else:
+        serves = f" Release {found.current} is in force, and its unit is {found.unit.active}."
+    yield refusal(
+        f"{host.name}: service {plan.name}: release {release} is not tried again unchanged: {bad.text()}.{serves} "
+        f"Change the service in the fleet file, or set TINDERBOX_FORCE=1 to have this release tried once more; what "
+        f"became of each release: pyinfra inventory.py deploys/history.py"
+    )

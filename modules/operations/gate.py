@@ -21,16 +21,18 @@ from modules.gating.metrics import Measurement
 from modules.gating.need import why_measure
 from modules.gating.noted import judgement_document, noted_judgement
 from modules.gating.parts import measurement_of_parts
+from modules.gating.proof import is_proven
 from modules.gating.steps import Step, following, seconds_of, whole
-from modules.operations.engine import LEDGER
 from modules.operations.gate_client import measured_here
+from modules.operations.gate_failed import failed_gate, measured_on_host, reason_of
 from modules.operations.gate_job import gate_client, gate_job
 from modules.operations.gate_memory import Found, keep, keep_record, measured_service, references
-from modules.operations.job import run_job
+from modules.operations.job import start_command
 from modules.operations.require import refusal, unreadable
 from modules.release import layout
 from modules.spec.gate import CONTROLLER, HOST, Gate
 
+JUDGE = str(layout.PROGRAMS / "judge_release.py")
 DATASETS = layout.STATE / "datasets"
 
 
@@ -150,7 +152,8 @@ def _measured(
         client = gate_client(plan, gate, found, step, home, around=load_fleet().hosts[host.name])
     job = gate_job(plan, gate, found, step, home, client=client)
     if client is None:
-        yield from run_job(job)
+        yield start_command(job)
+        yield FunctionCommand(measured_on_host, (job,), {})
     else:
         yield FunctionCommand(measured_here, (job, client), {})
 
@@ -167,20 +170,24 @@ def _judged(
     service = measured_service(plan, release, result, judgement, measured)
     keep(service)
     keep_record(plan, gate, service, Found(found, judgement, causes, evidence))
+    proven = is_proven(judgement, measured, result.client)
     request = {
         "service": plan.name,
         "id": release,
         "good": judgement.verdict is not Verdict.FAIL,
+        "proven": proven,
+        "reason": reason_of(judgement),
         "judgement": judgement_document(gate, judgement, causes),
     }
-    yield StringCommand(layout.PYTHON, LEDGER, "judge", _stdin=json.dumps(request))
+    yield StringCommand(layout.PYTHON, JUDGE, _stdin=json.dumps(request))
     if judgement.verdict is Verdict.FAIL:
         why = "\n".join(cause.text() for cause in causes)
-        yield refusal(
+        text = (
             f"{host.name}: gate of {plan.name} failed, release {release}, measured {result.finished}:\n"
             f"{judgement.text()}\n{why}\n{conditions(result)}\n"
-            f"everything: {layout.gate_result_file(plan.name, release)}. The next run measures again."
+            f"everything: {layout.gate_result_file(plan.name, release)}."
         )
+        yield from failed_gate(plan, found, text, proven=proven)
         return
     where = "" if result.client == HOST else " from the controller"
     host.log(f"{plan.name}, release {release}: {judgement.verdict} (measured{where} {result.finished})")

@@ -28,6 +28,10 @@ _HOSTSIDE = Path(__file__).parents[1] / "hostside"
 # As gate_delivery.py says it.
 AWAITED = "waiting for the controller's figures"
 _DELIVER = str(layout.PROGRAMS / "gate_delivery.py")
+# A server is not blamed for what could not be seen of it.
+NOTHING_MEASURED = (
+    "nothing was measured, so nothing is judged or rolled back: what serves goes on, and the next run measures"
+)
 _LOOK_S = 0.6
 _SHOWN = 15
 # Two clients on one controller would measure each other.
@@ -40,10 +44,13 @@ def measured_here(state: State, host: Host, job: Job, client: Client) -> bool:
         host.log(f"{job.title}: waits until another host is measured from here")
     try:
         with _turn, followed(host):
-            return _measured(host, job, client)
+            done = _measured(host, job, client)
     except (ControllerError, UnreachableError, OSError, SSHException, subprocess.TimeoutExpired) as error:
         tell(host, [f"{job.title}: {error}"])
-        return False
+        done = False
+    if not done:
+        tell(host, [f"{job.title}: {NOTHING_MEASURED}"])
+    return done
 
 
 def _measured(host: Host, job: Job, client: Client) -> bool:

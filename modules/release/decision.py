@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from modules.facts.service import ServiceState
+from modules.facts.service import Barred, ServiceState
 from modules.release.files import HostFile
 from modules.spec.release import Release
 
@@ -37,11 +37,35 @@ def decide(release: Release, files: tuple[HostFile, ...], state: ServiceState) -
     if changes(release, files, state):
         return Action.INSTALL
     if state.unit.active == "active" and not state.unit.job:
-        return Action.NOTHING
+        return Action.ATTACH if _unfinished(release, state) else Action.NOTHING
     # Between two attempts systemd only waits: a start by hand saves the pause.
     if state.unit.job or (state.unit.active == "activating" and state.unit.sub != "auto-restart"):
         return Action.ATTACH
     return Action.START
+
+
+def _unfinished(release: Release, state: ServiceState) -> bool:
+    """Whether the program that started what is active was ended before it had noted what came of it."""
+    standing, pending = state.standings.get(release.id), state.pending
+    if pending is None:
+        return standing in {"new", "trying"}
+    if pending.release != release.id:
+        return True
+    # What its gate has yet to judge is left to that.
+    return standing != "ready" or pending.ungated or pending.instead is not None
+
+
+def turned_away(release: Release, action: Action, state: ServiceState) -> Barred | None:
+    """Why the release is not tried: it failed here before, unchanged, or an operator has rolled it back.
+
+    One that is in force all the same, with nothing under way, is left to its gate.
+    """
+    pending = state.pending
+    if pending is not None and pending.instead == release.id:
+        return Barred("withdrawn", "this moment", f"a rollback to {pending.release} is under way")
+    if action is Action.NOTHING and (pending is None or pending.release != release.id):
+        return None
+    return state.barred.get(release.id)
 
 
 def lacking(release: Release, state: ServiceState) -> list[str]:

@@ -59,7 +59,8 @@ class FakeService:
         serve = (
             f"ThreadingHTTPServer(('127.0.0.1', {self.port}), handler(Behaviour(token_s={token_s}))).serve_forever()"
         )
-        release = {"id": RELEASE, "release": {"commit": _COMMIT}, "files": [], "events": []}
+        ready = {"at": "2026-11-30T00:00:00Z", "event": "ready"}
+        release = {"id": RELEASE, "release": {"commit": _COMMIT}, "files": [], "events": [ready]}
         files = {f"{self.snapshot}/{path.name}": path.read_text() for path in tokenizer.iterdir()} | {
             _ENGINE: f"{Path('tests/lab/fake_engine.py').read_text()}\n\n{serve}\n",
             f"/etc/systemd/system/{_UNIT}": f"[Service]\nExecStart=/usr/bin/python3 {_ENGINE}\n",

@@ -11,7 +11,7 @@ import pytest
 from pyinfra.api import FunctionCommand
 
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
-from modules.facts.service import ServiceRelease, ServiceState, UnitState
+from modules.facts.service import Barred, ServiceRelease, ServiceState, Underway, UnitState
 from modules.fleet import Fleet, HostPlan
 from modules.images.reference import image_reference
 from modules.memory import describe
@@ -51,6 +51,7 @@ BARE = replace(SERVING, unit=DOWN, files={}, current=None, last_good=None, conta
 def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A fleet with one secret and no lock."""
     monkeypatch.setenv("SERVE_KEY", "sk-hidden")
+    monkeypatch.setenv("LOGNAME", "me")
     office = Fleet(
         name="office", path=tmp_path / "fleet.yaml", hosts={}, secrets={"key": SecretReference(env="SERVE_KEY")}
     )
@@ -91,22 +92,52 @@ def test_a_host_that_serves_the_release_gets_nothing() -> None:
 
 def test_a_bare_host_gets_the_release_and_one_start() -> None:
     _, (install, start, follow) = given(BARE)
-    assert install.get_raw_value().endswith("ledger.py install")
+    assert install.get_raw_value().endswith("ledger.py stage")
     request = json.loads(install.connector_arguments["_stdin"])
     assert request["id"] == RELEASE.id
     assert next(file["path"] for file in request["files"]) == "/etc/systemd/system/tinderbox-gpt-oss.service"
     assert f"start_service.py gpt-oss {RELEASE.id}" in start.get_raw_value()
-    assert "--fallback" not in start.get_raw_value()
+    assert "--forced" not in start.get_raw_value()
+    assert "--by me@" in start.get_raw_value()
     assert isinstance(follow, FunctionCommand)
 
 
-def test_a_changed_release_has_a_way_back() -> None:
-    _, (_, start, _) = given(replace(SERVING, current="former", last_good="former", container_release="former"))
-    assert start.get_raw_value().endswith("--fallback former")
+FORMER = replace(SERVING, current="former", last_good="former", container_release="former")
+BAD = Barred("gate failed", "2026-11-30T04:45:19Z", "tg32: 2.00 below 5")
 
 
-def test_a_server_that_is_down_is_only_started() -> None:
-    _, (start, _) = given(replace(SERVING, unit=replace(SERVING.unit, active="failed"), container_release=None))
+def test_a_release_that_failed_before_is_refused_at_once_with_the_reason() -> None:
+    _, (refusal,) = given(replace(FORMER, barred={RELEASE.id: BAD}))
+    told = refusal.get_raw_value()
+    assert f"release {RELEASE.id} is not tried again unchanged: gate failed at 2026-11-30T04:45:19Z" in told
+    assert "tg32: 2.00 below 5. Release former serves, and was left running." in told
+    assert "TINDERBOX_FORCE=1" in told
+    assert told.endswith("exit 1")
+
+
+def test_it_is_tried_again_where_that_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TINDERBOX_FORCE", "1")
+    _, (_, start, _) = given(replace(FORMER, barred={RELEASE.id: BAD}))
+    assert "--forced" in start.get_raw_value()
+
+
+def test_what_an_earlier_run_left_undone_is_ended_before_the_refusal() -> None:
+    state = replace(SERVING, last_good="former", barred={RELEASE.id: BAD}, pending=Underway(RELEASE.id, "former"))
+    _, (start, follow, refusal) = given(state)
+    assert "start_service.py gpt-oss --settle" in start.get_raw_value()
+    assert isinstance(follow, FunctionCommand)
+    assert "is not tried again unchanged" in refusal.get_raw_value()
+
+
+def test_a_release_whose_start_nobody_saw_through_is_waited_for() -> None:
+    state = replace(SERVING, last_good="former", standings={RELEASE.id: "trying"}, pending=Underway(RELEASE.id))
+    _, (start, _) = given(state)
+    assert "--attach" in start.get_raw_value()
+
+
+def test_a_server_that_is_down_is_started() -> None:
+    _, (stage, start, _) = given(replace(SERVING, unit=replace(SERVING.unit, active="failed"), container_release=None))
+    assert stage.get_raw_value().endswith("ledger.py stage")
     assert "job.py start" in start.get_raw_value()
     assert "--attach" not in start.get_raw_value()
 
@@ -185,6 +216,8 @@ def test_a_key_that_is_no_longer_wanted_goes() -> None:
     left = {**SERVING.files, layout.secret_file("gpt-oss"): "0" * 64}
     _, (removal,) = given(replace(SERVING, files=left))
     assert removal.get_raw_value() == "rm -f /etc/tinderbox/gpt-oss.secret.env"
+    # A release that is gone back to may need it.
+    assert given(replace(SERVING, files=left, last_good="former"))[1] == []
 
 
 def test_the_fact_is_silent_on_a_bare_host_and_quotes_what_it_is_given() -> None:
@@ -216,12 +249,19 @@ def test_the_fact_reads_what_the_program_prints() -> None:
         "commit": None,
         "model_is_here": False,
         "missing_encodings": ["/e"],
+        "releases": {
+            "r0": {"standing": "bad", "barred": {"event": "gate failed", "at": "then", "note": "slow", "by": "me"}},
+            "r1": {"standing": "ready", "barred": None},
+        },
+        "pending": {"release": "r1", "back": None, "ungated": True, "by": "me", "instead": None},
     }
     state = ServiceRelease().process([json.dumps(answer)])
     assert state is not None
     assert state.last_good is None
     assert state.container_release is None
     assert (state.unit.enabled, state.unit.job, state.unit.stale) == (True, False, False)
+    assert (state.standings, state.barred["r0"].note) == ({"r0": "bad", "r1": "ready"}, "slow")
+    assert state.pending == Underway("r1", ungated=True)
 
 
 def test_a_release_whose_attestation_the_ledger_lacks_gets_it_without_a_start() -> None:

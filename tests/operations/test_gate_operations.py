@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyinfra.api import FileUploadCommand, StringCommand
+from pyinfra.api import FileUploadCommand, FunctionCommand, StringCommand
 
 from modules.catalog import load_catalog
 from modules.facts.gate import Evidence, GateEvidence, GateResult, GateState, ServiceGate
@@ -111,12 +111,12 @@ def test_a_new_release_is_measured_judged_and_noted() -> None:
 
 def test_other_thresholds_are_judged_without_measuring() -> None:
     _, (judge,) = given(with_result(PASSED, judgement={"verdict": "PASS", "thresholds": "former"}))
-    assert judge.get_raw_value().endswith("ledger.py judge")
+    assert judge.get_raw_value().endswith("judge_release.py")
 
 
 def test_a_pass_that_the_ledger_does_not_know_is_noted() -> None:
     _, (judge,) = given(replace(PASSED, last_good="r0"))
-    assert judge.get_raw_value().endswith("ledger.py judge")
+    assert judge.get_raw_value().endswith("judge_release.py")
 
 
 def test_a_failure_fails_the_host_with_figures_and_conditions(remembered: list[MeasuredService]) -> None:
@@ -136,6 +136,70 @@ def test_a_failure_fails_the_host_with_figures_and_conditions(remembered: list[M
     assert remembered[0].verdict is Verdict.FAIL
 
 
+SLOW_GATE = {"parts": parts(SLOW), "judgement": None, "finished": "2026-11-30T05:45:19Z"}
+
+
+def failing(last_good: str | None, **changes: Any) -> tuple[StubHost, list[Any]]:
+    """A release `r1` that fails its gate, on a host whose last good one is as given."""
+    new = replace(with_result(PASSED, **{**SLOW_GATE, **changes}), last_good=last_good)
+    return given(replace(new, result=None), new)
+
+
+def test_a_release_that_fails_its_gate_makes_way_for_the_last_good_one() -> None:
+    host, commands = failing("r0")
+    judge, start, follow, refusal = commands[-4:]
+    request = json.loads(judge.connector_arguments["_stdin"])
+    assert (request["good"], request["proven"]) == (False, True)
+    assert "tg32@pp512 c1: 2.00 below 5" in request["reason"]
+    assert "start_service.py gpt-oss --settle" in start.get_raw_value()
+    assert isinstance(follow, FunctionCommand)
+    assert "release r1 of gpt-oss failed its gate, and release r0 serves again" in refusal.get_raw_value()
+    assert refusal.get_raw_value().endswith("exit 1")
+    # The figures are told before the wait.
+    assert any("2.00 ± 0.00  below 5" in line for line in host.logged)
+
+
+@pytest.mark.parametrize(
+    ("last_good", "told"),
+    [(None, "There is no good release to go back to"), ("r1", "Release r1 was good before and is the last good one")],
+)
+def test_with_nothing_to_go_back_to_it_goes_on_serving_and_the_run_fails(last_good: str | None, told: str) -> None:
+    _, commands = failing(last_good)
+    assert not any("--settle" in str(one) for one in commands)
+    assert told in commands[-1].get_raw_value()
+    assert "goes on serving" in commands[-1].get_raw_value()
+
+
+def test_a_server_is_not_rolled_back_for_what_could_not_be_measured() -> None:
+    holed = with_result(PASSED, parts=parts(report(cell(None, [61.0] * 3))), judgement=None)
+    state = replace(holed, last_good="r0")
+    again = with_result(state, parts=holed.result.parts, judgement=None, finished="2026-11-30T04:46:19Z")  # type: ignore[union-attr]
+    _, commands = given(replace(state, result=None), state, again)
+    judge, refusal = commands[-2:]
+    assert json.loads(judge.connector_arguments["_stdin"])["proven"] is False
+    assert "No figure speaks against the server, so release r1 goes on serving" in refusal.get_raw_value()
+    assert not any("--settle" in str(one) for one in commands)
+
+
+@pytest.mark.parametrize(
+    ("kind", "client", "proven"),
+    [
+        ("cached-answers", "host", True),
+        ("server-died", "controller", True),
+        ("failed-requests", "host", True),
+        # A lost connection looks the same from here.
+        ("failed-requests", "controller", False),
+        ("no-requests", "host", False),
+    ],
+)
+def test_a_fault_of_the_way_is_no_fault_of_the_server(kind: str, client: str, proven: bool) -> None:
+    fault = {"kind": kind, "workload": "benchy", "told": "so"}
+    _, commands = failing("r0", parts=parts(GOOD), faults=(fault,), client=client)
+    judge = next(one for one in commands if "judge_release.py" in str(one))
+    assert json.loads(judge.connector_arguments["_stdin"])["proven"] is proven
+    assert any("--settle" in str(one) for one in commands) is proven
+
+
 def test_a_failure_is_measured_again_by_the_next_run() -> None:
     failed = {"verdict": "FAIL", "thresholds": thresholds_id(GATE)}
     _, commands = given(with_result(PASSED, parts=parts(SLOW), judgement=failed))
@@ -149,6 +213,12 @@ def test_a_warning_is_no_failure() -> None:
     _, (judge,) = given(with_result(PASSED, parts=parts(warned), judgement=None))
     request = json.loads(judge.connector_arguments["_stdin"])
     assert (request["good"], request["judgement"]["verdict"]) == (True, "WARN")
+
+
+def test_a_warning_never_rolls_back() -> None:
+    warned = report(cell([1000.0] * 3, [20.0] * 3))
+    _, (judge,) = given(replace(with_result(PASSED, parts=parts(warned), judgement=None), last_good="r0"))
+    assert json.loads(judge.connector_arguments["_stdin"])["good"] is True
 
 
 DOUBTFUL = lab_gate(thresholds={"tg32@pp512 c1": {"min": 60.5}})
@@ -240,7 +310,7 @@ def test_it_is_held_to_the_median_of_the_fleets_other_hosts(
     relative = lab_gate(thresholds={"tg32@pp512 c1": {"fleet": {"fail": 0.1}}})
     steady = with_result(PASSED, parts=parts(report(cell([1000.0] * 3, [61.0, 61.2, 61.1]))), judgement=None)
     _, commands = given(replace(PASSED, result=None), steady, gate=relative)
-    judge = next(one for one in commands if "ledger.py judge" in str(one))
+    judge = next(one for one in commands if "judge_release.py" in str(one))
     assert json.loads(judge.connector_arguments["_stdin"])["judgement"]["verdict"] == verdict
 
 

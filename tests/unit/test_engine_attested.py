@@ -16,11 +16,11 @@ from modules.facts import attestation as facts
 if TYPE_CHECKING:
     from modules.hostside import service_state
     from modules.hostside.attestation_file import attestation_file
-    from modules.hostside.ledger import Ledger, attest, install
+    from modules.hostside.ledger import Ledger, attest, stage
 else:
     import service_state
     from attestation_file import attestation_file
-    from ledger import Ledger, attest, install
+    from ledger import Ledger, attest, stage
 
 IMAGE = "tinderbox/vllm-cpu:0123456789ab"
 
@@ -44,8 +44,10 @@ def put_in_force(root: Path, image: str = IMAGE) -> Ledger:
     request: dict[str, Any] = {
         "service": "gpt-oss", "id": "r1", "release": {"image": image}, "files": [], "directories": [],
     }  # fmt: skip
-    install(request, root)
-    return Ledger("gpt-oss", root)
+    stage(request, root)
+    ledger = Ledger("gpt-oss", root)
+    ledger.mark("r1", "activated")
+    return ledger
 
 
 def entry(ledger: Ledger) -> dict[str, Any]:
@@ -86,7 +88,7 @@ def test_an_entry_of_before_is_read_and_gets_its_attestation_later(root: Path) -
 
     assert entry(ledger)["attestation"]["sha256"] == sha256
     assert service_state.attested(ledger, "r1")
-    assert [event["event"] for event in entry(ledger)["events"]] == ["installed"]
+    assert [event["event"] for event in entry(ledger)["events"]] == ["activated"]
 
 
 def test_a_newer_look_and_a_lost_copy_show(root: Path) -> None:

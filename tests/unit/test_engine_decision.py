@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from modules.facts.service import ServiceState, UnitState
-from modules.operations.engine import fallback_of
-from modules.release.decision import Action, changes, decide, lacking
+from modules.facts.service import Barred, ServiceState, Underway, UnitState
+from modules.release.decision import Action, changes, decide, lacking, turned_away
 from modules.release.files import release_files
 from tests.unit.release_samples import COMMIT, release
 
@@ -81,12 +80,45 @@ def test_what_the_host_lacks_is_named_with_its_stage() -> None:
     assert "o200k_base" in encoding
 
 
-def test_the_way_back_is_to_the_last_good_release_else_to_the_one_that_serves() -> None:
-    assert fallback_of(RELEASE, replace(SERVING, last_good="good", current="newer")) == "good"
-    assert fallback_of(RELEASE, replace(SERVING, last_good=None, current="serving")) == "serving"
-    down = replace(with_unit(active="failed"), last_good=None, current="broken")
-    assert fallback_of(RELEASE, down) is None
-    assert fallback_of(RELEASE, SERVING) is None
+BAD = Barred("gate failed", "2026-11-30T04:45:19Z", "tg32: 2.00 below 5")
+
+
+@pytest.mark.parametrize(
+    ("standing", "pending", "action"),
+    [
+        ("good", None, Action.NOTHING),
+        # Its gate has yet to judge it.
+        ("ready", Underway(RELEASE.id, "old"), Action.NOTHING),
+        # The program that waited for it was ended before it had noted what came of it.
+        ("trying", Underway(RELEASE.id, "old"), Action.ATTACH),
+        ("trying", None, Action.ATTACH),
+        ("good", Underway(RELEASE.id, "old"), Action.ATTACH),
+        ("ready", Underway(RELEASE.id, "old", ungated=True), Action.ATTACH),
+        ("good", Underway("other", RELEASE.id), Action.ATTACH),
+    ],
+)
+def test_what_is_active_but_unfinished_is_ended(standing: str, pending: Underway | None, action: Action) -> None:
+    state = replace(SERVING, standings={RELEASE.id: standing}, pending=pending)
+    assert decide(RELEASE, FILES, state) is action
+
+
+def test_a_release_that_failed_is_not_tried_again() -> None:
+    former = replace(SERVING, current="old", last_good="old", container_release="old", barred={RELEASE.id: BAD})
+    assert turned_away(RELEASE, Action.INSTALL, former) == BAD
+    assert turned_away(RELEASE, Action.INSTALL, replace(former, barred={"other": BAD})) is None
+
+
+def test_one_that_is_in_force_all_the_same_is_left_to_its_gate_unless_it_is_to_make_way() -> None:
+    state = replace(SERVING, last_good="old", barred={RELEASE.id: BAD})
+    assert turned_away(RELEASE, Action.NOTHING, state) is None
+    assert turned_away(RELEASE, Action.NOTHING, replace(state, pending=Underway(RELEASE.id, "old"))) == BAD
+
+
+def test_one_that_an_operator_is_rolling_back_is_not_put_in_force_meanwhile() -> None:
+    state = replace(SERVING, pending=Underway("old", RELEASE.id, instead=RELEASE.id))
+    found = turned_away(RELEASE, Action.ATTACH, state)
+    assert found is not None
+    assert "a rollback to old is under way" in found.text()
 
 
 def test_an_image_that_can_not_be_asked_for_is_not_called_missing() -> None:

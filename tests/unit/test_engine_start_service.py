@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from modules.hostside import start_service
-from modules.hostside.ledger import Ledger
-from modules.hostside.service_unit import FAILED, READY, UNDERWAY, milestone, start_outcome
+from modules.hostside.ledger import stage
+from modules.hostside.release_story import standing
+from modules.hostside.service_unit import FAILED, READY, UNDERWAY, milestone, start_outcome, why_not_ready
+from tests.unit.fake_systemd import ACTIVE, INACTIVE, PAUSING, STARTING, Machine, machines
 
-ACTIVE = {"ActiveState": "active", "SubState": "running", "NRestarts": "0", "InvocationID": "i"}
-STARTING = {"ActiveState": "activating", "SubState": "start-post", "NRestarts": "0", "InvocationID": "i"}
-PAUSING = {"ActiveState": "activating", "SubState": "auto-restart", "NRestarts": "0", "InvocationID": "i"}
+Make = Callable[..., Machine]
 
 
 @pytest.mark.parametrize(
@@ -66,118 +66,200 @@ def test_the_newest_milestone_counts() -> None:
     )
 
 
-class Machine:
-    """Systemd for one unit: a start of a release in `sound` gets ready, another one fails."""
-
-    def __init__(self, ledger: Ledger, sound: set[str]) -> None:
-        self.ledger = ledger
-        self.sound = sound
-        self.refused: set[str] = set()
-        self.commands: list[tuple[str, ...]] = []
-        self.state = ACTIVE
-
-    def systemctl(self, *words: str) -> bool:
-        self.commands.append(words)
-        if words[0] != "restart":
-            return True
-        if self.ledger.linked("current") in self.refused:
-            return False
-        self.state = ACTIVE if self.ledger.linked("current") in self.sound else PAUSING
-        return True
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("await-ready: not ready after 61 s: the server has ended", "the server has ended"),
+        (
+            "memory-gate: refused: 9.0 GiB are needed, 1.0 GiB available",
+            "refused: 9.0 GiB are needed, 1.0 GiB available",
+        ),
+        ("nothing that we know", "its unit is failed (exit-code)"),
+    ],
+)
+def test_why_a_start_failed_in_one_line(line: str, told: str) -> None:
+    found = why_not_ready(["noise", line, "noise"], {"ActiveState": "failed", "Result": "exit-code"})
+    assert found.startswith(told)
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """A ledger with releases `old` and `new`, the new one in force."""
-    monkeypatch.setattr(Ledger, "put_in_force", put_in_force)
-    ledger = Ledger("gpt-oss", tmp_path)
-    for release in ("old", "new"):
-        ledger.record(release, {}, [])
-        ledger.put_in_force(release, [])
-    return ledger
+def machine_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
+    return machines(monkeypatch, tmp_path)
 
 
-def put_in_force(self: Ledger, release: str, _files: object) -> None:
-    (self.directory / "current").unlink(missing_ok=True)
-    (self.directory / "current").symlink_to(f"{release}.json")
+def events(machine: Machine, release: str) -> list[dict[str, Any]]:
+    return list((machine.ledger.entry(release) or {})["events"])
 
 
-def run(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, sound: set[str], *options: str, refused: bool = False
-) -> tuple[int, Machine]:
-    machine = Machine(ledger, sound)
-    machine.refused = {"new"} - sound if refused else set()
-    root = ledger.directory.parents[1]
-    monkeypatch.setattr(start_service, "Ledger", lambda service: Ledger(service, root))
-    monkeypatch.setattr(
-        start_service, "restore", lambda service, release: put_in_force(Ledger(service, root), release, [])
-    )
-    monkeypatch.setattr(start_service, "systemctl", machine.systemctl)
-    monkeypatch.setattr(start_service, "unit_state", lambda _: machine.state)
-    monkeypatch.setattr(
-        start_service, "journal", lambda *_: ["Error: No such container: tinderbox-gpt-oss", "it broke"]
-    )
-    monkeypatch.setattr(sys, "argv", ["start_service.py", "gpt-oss", "new", *options])
-    return start_service.main(), machine
+def names(machine: Machine, release: str) -> list[str]:
+    return [event["event"] for event in events(machine, release)]
 
 
-def events(ledger: Ledger, release: str) -> list[str]:
-    return [event["event"] for event in (ledger.entry(release) or {})["events"]]
+def staged(machine: Machine, *releases: str) -> Machine:
+    for release in releases:
+        stage(machine.request(release), machine.root)
+    return machine
 
 
-def test_a_ready_release_is_noted_and_left_for_its_gate(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, machine = run(ledger, monkeypatch, {"new"}, "--fallback", "old")
-    assert code == 0
-    assert [words[0] for words in machine.commands] == ["reset-failed", "restart"]
-    assert events(ledger, "new") == ["installed", "ready"]
-    assert ledger.linked("last-good") is None
+def test_a_ready_release_is_noted_and_left_for_its_gate(machine_of: Make) -> None:
+    machine = staged(machine_of({"new"}), "new")
+    assert machine.program("new", "--by", "me@here") == 0
+    assert names(machine, "new") == ["activated", "ready"]
+    assert events(machine, "new")[0]["by"] == "me@here"
+    assert machine.ledger.linked("last-good") is None
+    assert machine.seen().pending is not None
 
 
-def test_without_a_gate_ready_is_good(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(ledger, monkeypatch, {"new"}, "--ungated")[0] == 0
-    assert ledger.linked("last-good") == "new"
+def test_without_a_gate_ready_is_good(machine_of: Make) -> None:
+    machine = staged(machine_of({"new"}), "new")
+    machine.gated = False
+    assert machine.program("new") == 0
+    assert (machine.ledger.linked("last-good"), machine.seen().pending) == ("new", None)
 
 
-def test_a_release_that_fails_makes_way_for_the_one_before(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_release_that_fails_makes_way_for_the_last_good_one(
+    machine_of: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, machine = run(ledger, monkeypatch, {"old"}, "--fallback", "old")
-    assert code == 1
-    assert ledger.linked("current") == "old"
-    assert machine.state == ACTIVE
+    machine = machine_of({"old"})
+    machine.run("old")
+    staged(machine, "new")
+    assert machine.program("new") == 1
+    assert (machine.engine, machine.state, machine.ledger.linked("current")) == ("old", ACTIVE, "old")
     told = capsys.readouterr().out
-    assert "it broke" in told
-    assert "No such container" not in told
-    assert "release new did not get ready; release old serves again" in told
-    assert events(ledger, "new")[-1] == "failed to start"
-    assert ledger.failure_log("new").read_text() == "it broke\n"
+    assert "release new did not get ready: it broke; release old serves again" in told
+    assert names(machine, "new") == ["activated", "failed to start", "rolled back"]
+    assert events(machine, "new")[1]["note"] == "it broke"
+    assert names(machine, "old")[-1] == "restored"
+    assert machine.ledger.failure_log("new").read_text() == "await-ready: not ready after 3 s: it broke\n"
 
 
-def test_without_an_earlier_release_the_service_is_stopped(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_it_is_not_tried_again_unless_forced(machine_of: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = machine_of({"old"})
+    machine.run("old")
+    assert machine.run("new") == 1
+    machine.effects = 0
+    assert machine.program("new") == 1
+    assert "release new is not tried again: failed to start at" in capsys.readouterr().out
+    # Not a word to systemd, nothing written.
+    assert (machine.effects, machine.engine) == (0, "old")
+    machine.sound.add("new")
+    assert machine.program("new", "--forced") == 0
+    assert (machine.engine, standing(machine.ledger.entry("new"))) == ("new", "ready")
+
+
+def test_without_an_earlier_release_the_service_is_stopped_and_the_boot_leaves_it_alone(
+    machine_of: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, machine = run(ledger, monkeypatch, set())
-    assert code == 1
-    assert machine.commands[-1][0] == "stop"
-    assert "the service is down" in capsys.readouterr().out
+    machine = staged(machine_of(set()), "new")
+    assert machine.program("new") == 1
+    assert (machine.state, machine.enabled) == (INACTIVE, False)
+    assert "there is no earlier release to go back to: the service is down" in capsys.readouterr().out
 
 
-def test_an_earlier_release_that_fails_too_is_told(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_last_good_release_may_fail_and_is_tried_again(machine_of: Make) -> None:
+    machine = machine_of({"old"})
+    machine.run("old")
+    machine.sound.clear()
+    machine.state, machine.engine = INACTIVE, None
+    assert machine.run("old") == 1
+    assert machine.enabled
+    machine.sound.add("old")
+    assert machine.run("old") == 0
+    assert machine.engine == "old"
+
+
+def test_an_earlier_release_that_fails_too_is_told_and_tried_again_by_the_next_run(
+    machine_of: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(ledger, monkeypatch, set(), "--fallback", "old")[0] == 1
-    assert "release old does not start any more either" in capsys.readouterr().out
+    machine = machine_of({"old"})
+    machine.run("old")
+    machine.sound.clear()
+    assert machine.run("new") == 1
+    assert "release old does not get ready any more either (it broke): the service is down" in capsys.readouterr().out
+    machine.sound.add("old")
+    assert machine.run("new") == 1
+    assert "release new: failed to start: it broke; release old serves again" in capsys.readouterr().out
+    assert (machine.engine, machine.seen().pending) == ("old", None)
 
 
-def test_a_start_under_way_is_not_started_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, machine = run(ledger, monkeypatch, {"new"}, "--attach")
-    assert (code, machine.commands) == (0, [])
+def test_a_start_under_way_is_not_started_again(machine_of: Make) -> None:
+    machine = machine_of({"new"})
+    machine.run("new")
+    machine.state = STARTING
+    machine.effects = 0
+    assert machine.program("new", "--attach") == 0
+    assert machine.wrong == []
+    assert machine.engine == "new"
+    # The note of what is under way comes and goes; systemd is told nothing.
+    assert machine.effects == 2
 
 
-def test_a_unit_that_systemd_refuses_is_not_taken_for_the_one_that_still_runs(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+def test_a_crash_before_does_not_count_against_what_serves(machine_of: Make) -> None:
+    machine = machine_of({"old"})
+    machine.run("old")
+    machine.state = ACTIVE | {"NRestarts": "2"}
+    assert machine.run("new") == 1
+    assert machine.engine == "old"
+
+
+def test_a_server_that_can_not_be_stopped_is_left_and_is_no_second_one(
+    machine_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, machine = run(ledger, monkeypatch, {"old"}, "--fallback", "old", refused=True)
-    assert (code, machine.state) == (1, ACTIVE)
-    assert ledger.linked("current") == "old"
-    assert "ready" not in events(ledger, "new")
+    machine = machine_of({"old", "new"})
+    machine.run("old")
+    whole = machine.systemctl
+
+    def stubborn(*words: str) -> bool:
+        return words[0] != "stop" and whole(*words)
+
+    monkeypatch.setattr(machine, "systemctl", stubborn)
+    assert machine.run("new") == 1
+    assert (machine.engine, machine.ledger.linked("current"), machine.wrong) == ("old", "old", [])
+    assert events(machine, "new")[1]["note"] == "the server that ran could not be stopped"
+
+
+def test_a_unit_that_systemd_refuses_makes_way(machine_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = machine_of({"old", "new"})
+    machine.run("old")
+    whole = machine.systemctl
+
+    def refusing(*words: str) -> bool:
+        return not (words[0] == "start" and machine.ledger.linked("current") == "new") and whole(*words)
+
+    monkeypatch.setattr(machine, "systemctl", refusing)
+    assert machine.run("new") == 1
+    assert machine.engine == "old"
+    assert events(machine, "new")[1]["note"] == "systemd refused to start its unit"
+
+
+def test_a_rollback_withdraws_the_release_before(machine_of: Make) -> None:
+    machine = machine_of({"old", "new"})
+    machine.run("old")
+    machine.run("new")
+    assert machine.program("old", "--instead", "new", "--by", "me@here") == 0
+    assert (machine.engine, machine.ledger.linked("last-good")) == ("old", "old")
+    assert machine.run("new") == 1
+    assert machine.engine == "old"
+    (withdrawn,) = [event for event in events(machine, "new") if event["event"] == "withdrawn"]
+    assert (withdrawn["by"], withdrawn["note"]) == ("me@here", "rolled back in favour of old")
+
+
+def test_a_rollback_that_fails_leaves_what_served(machine_of: Make) -> None:
+    machine = machine_of({"old", "new"})
+    machine.run("old")
+    machine.run("new")
+    machine.sound.remove("old")
+    assert machine.program("old", "--instead", "new") == 1
+    assert (machine.engine, machine.ledger.linked("last-good")) == ("new", "new")
+    assert machine.run("new") == 0
+
+
+def test_what_a_failed_gate_would_go_back_to_must_be_on_the_host(
+    machine_of: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = machine_of({"old", "slow"}, {"slow"})
+    machine.run("old")
+    machine.has_image = False
+    assert machine.run("slow") == 1
+    assert machine.engine == "slow"
+    assert "release old lacks its image i: it goes on serving" in capsys.readouterr().out
