@@ -1,0 +1,118 @@
+"""A tiny image whose `vllm` is a fake engine that says that it is one, and a fleet file with releases of it.
+
+Recipe, build, unit, ledger, programs, gate and client are the real ones. What the engine does wrong is told by its
+environment, so that each way of failing is a release of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from tests.lab.builds import HEAD, TAIL
+from tests.lab.lab_driver import Lab, Run
+from tests.lab.tiny_recipe import tiny
+
+SERVICE, PORT = "fakes", 8055
+SAYS = "this is a fake engine of tests/lab: it has no model and computes nothing"
+DECODE = "tg16@pp128 c1"
+GATE: dict[str, Any] = {
+    "client": "controller",
+    "workload": {"pp": [128], "tg": [16], "runs": 3, "coherence": False, "time_limit_s": 180},
+    "most_runs": 3,
+    # A fast fake makes some 200 tokens a second, a slow one 2: no busy machine comes between.
+    "thresholds": {DECODE: {"min": 8}},
+}
+FAST = {"FAKE_TOKEN_S": "0.005"}
+_PROGRAM = f'''
+
+import os, signal, sys
+
+# The first process of a container ends by no signal that it does not handle.
+signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+print("{SAYS}", flush=True)
+words, fault = sys.argv[1:], os.environ.get("FAKE_FAULT", "")
+if words[:1] != ["serve"]:
+    sys.exit(0)
+if fault == "exits":
+    sys.exit("out of order, as it was told to be")
+behaviour = Behaviour(token_s=float(os.environ.get("FAKE_TOKEN_S", "0.005")))
+name = words[words.index("--served-model-name") + 1]
+
+
+class Server(handler(behaviour)):
+    def do_GET(self):
+        known = json.dumps({{"data": [{{"id": name}}]}}).encode()
+        self._send(200, known) if self.path == "/v1/models" else super().do_GET()
+
+    def _event(self, event):
+        # It has no tokenizer, and the model's counts otherwise than its own bytes.
+        event.get("usage", {{}}).update(prompt_tokens=0)
+        super()._event(event)
+
+    def do_POST(self):
+        if fault != "empty":
+            return super().do_POST()
+        self.rfile.read(int(self.headers["content-length"]))
+        self._send(200, json.dumps({{"choices": [{{"message": {{"content": ""}}}}]}}).encode())
+
+
+port = int(words[words.index("--port") + 1])
+ThreadingHTTPServer((words[words.index("--host") + 1], port), Server).serve_forever()
+'''
+_DEPLOY = """\
+from pyinfra import host
+from modules.fleet import plan_of
+from roles.encodings import encodings
+from roles.engine import engine
+from roles.gate import gate
+from roles.image import image
+from roles.runtime import runtime
+from roles.site import site
+from roles.weights import weights
+plan = plan_of(host)
+site(plan=plan)
+runtime(plan=plan)
+image(plan=plan)
+encodings(plan=plan)
+weights(plan=plan)
+engine(plan=plan)
+gate(plan=plan)
+"""
+
+
+def recipe(lab: Lab) -> dict[str, Any]:
+    """The image's recipe, as a fleet file writes it out."""
+    text = f"#!/usr/bin/env python3\n{Path('tests/lab/fake_engine.py').read_text()}{_PROGRAM}"
+    packed = base64.b64encode(text.encode()).decode()
+    steps = f"RUN echo {packed} | base64 -d > /usr/local/bin/vllm && chmod 755 /usr/local/bin/vllm\n"
+    check = 'LABEL tinderbox.check=\'["vllm", "--version"]\'\n'
+    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins={}, arguments={})
+
+
+def fleet_of(lab: Lab, host: str, name: str, **environment: str) -> Path:
+    """A fleet file whose only service is a release of the fake engine with that environment."""
+
+    def change(content: dict[str, Any]) -> None:
+        content["fleet"] = "releases"
+        content["hosts"] = {host: content["hosts"][host]}
+        service = content["defaults"]["services"]["gpt-oss"]
+        service |= {"port": PORT, "gate": GATE, "image": {"recipe": recipe(lab)}, "environment": environment}
+        content["defaults"]["services"] = {SERVICE: service}
+
+    return lab.write_fleet(f"releases-{name}", change)
+
+
+def deployed(lab: Lab, fleet: Path, **environment: str) -> Run:
+    """A run of all stages that a release needs, as deploys/spark.py has them, but for the toolkit."""
+    deploy = lab.layout.folder / "releases.py"
+    deploy.write_text(_DEPLOY)
+    words = ["env", *(f"{name}={value}" for name, value in environment.items())]
+    return lab.tinderbox([*words, "pyinfra", "inventory.py", str(deploy), "-y", "--json"], fleet=fleet)
+
+
+def by_hand(lab: Lab, deploy: str, fleet: Path, **environment: str) -> Run:
+    """One of the deploys that operators call."""
+    words = ["env", *(f"{name}={value}" for name, value in environment.items())]
+    return lab.tinderbox([*words, "pyinfra", "inventory.py", f"deploys/{deploy}.py", "-y", "--json"], fleet=fleet)
