@@ -59,6 +59,8 @@ _TICK_S = 0.25
 _REMEMBER_S = 0.5
 # Nothing came for so long though others have what is lacking: one of them is gone with its share.
 _STARVING_S = 5.0
+# For so long it then takes from whoever has something; the others may have only paused.
+_AID_S = 30.0
 # No peer gives anything: those who have the rest are gone.
 PATIENCE_S = 60.0
 # Somebody takes from us still, but nothing moves: it is stuck, and the run shall go on.
@@ -160,11 +162,12 @@ def recalled(memory: Path, piece_bytes: int) -> dict[int, list[bool]]:
 def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress) -> None:
     """Wait until all is here, and remember on the way what of it is, for a process that is killed."""
     total, best, moved = sum(file.size for file in swarm.files), -1, time.monotonic()
-    remembered, starving = 0.0, False
+    remembered = starves_until = 0.0
     while True:
         swarm.connect()
-        starving = starving or time.monotonic() - moved > _STARVING_S
-        swarm.prefer(starving=starving)
+        if time.monotonic() - moved > _STARVING_S and swarm.peers():
+            starves_until = time.monotonic() + _AID_S
+        swarm.prefer(starving=time.monotonic() < starves_until)
         status = swarm.status()
         progress.report("from peers", status.total_done, total, "bytes")
         if status.errc.value():
