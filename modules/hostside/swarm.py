@@ -56,7 +56,8 @@ _SETTINGS: dict[str, Any] = {
     "max_retry_port_bind": 0,
     "mixed_mode_algorithm": 0,
     "allowed_fast_set_size": 0,
-    "prioritize_partial_pieces": True,
+    # It would have hosts ask whoever has all of it for the rest of pieces that others give them already.
+    "prioritize_partial_pieces": False,
 }
 _KINDS = lt.alert.category_t
 _ALERTS = _KINDS.status_notification | _KINDS.storage_notification | _KINDS.error_notification
@@ -220,14 +221,17 @@ class Swarm:
             self._stay_away(set())
             return
         givers = self._givers & {peer.address for peer in self.peers()}
-        wanted = priorities([count > len(givers) for count in counts], self.request.share, starving=starving)
+        elsewhere = [count > len(givers) for count in counts]
+        wanted = priorities(elsewhere, self.request.share, starving=starving)
         pairs = enumerate(zip(self._preferred, wanted, strict=True))
         changed = [(number, new) for number, (old, new) in pairs if old != new]
         if changed:
             self._handle.prioritize_pieces(changed)
             self._preferred = wanted
         mine, hosts = self.request.share
-        self._stay_away(self._givers if hosts > 1 and all(status.pieces[mine::hosts]) and not starving else set())
+        # Once all of it is among the others, whoever gives it helps again.
+        leave = hosts > 1 and not starving and all(status.pieces[mine::hosts]) and not all(elsewhere)
+        self._stay_away(self._givers if leave else set())
 
     def _stay_away(self, addresses: set[str]) -> None:
         """Leave these peers, and come back to those left before."""
