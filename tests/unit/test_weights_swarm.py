@@ -32,8 +32,9 @@ else:
     from weights_stamp import WantedFile
 
 COMMIT, NAME = "c" * 40, "owner/tiny"
-# Each of the processes that run tests at once has a port of its own, below those that outgoing connections take.
-PORT = 26889 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+# Each of the processes that run tests at once, also of other copies of the project, has a port of its own, below those
+# that outgoing connections take.
+PORT = 22000 + os.getpid() % 10000
 CONTENT = {"model-1.safetensors": os.urandom(1_500_000), "model-2.safetensors": os.urandom(700_001), "empty": b""}
 FILES = [WantedFile(name, len(data), hashlib.sha256(data).hexdigest(), lfs=True) for name, data in CONTENT.items()]
 TREE: dict[str, object] = {"model-1.safetensors": {"size": 1_500_000, "blob_id": "x"}}
