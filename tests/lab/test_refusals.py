@@ -330,7 +330,7 @@ def hub_refusals(lab: Lab, equipped: None) -> dict[str, Both]:
             return lab.pyinfra("-y", "deploys/weights.py", fleet=file, timeout_s=300)
         return lab.converge("deploys/weights.py", fleet=file, timeout_s=300)
 
-    faults = [{"host": "hub.lab", "path": f"tinderbox-lab/{name}", **fault} for name, fault in HUB_FAULTS.items()]
+    faults = [{"host": "hub.lab", "path": f"tinderbox-lab/{name}(/|$)", **fault} for name, fault in HUB_FAULTS.items()]
     names = list(HUB_WORDS)
     with pytest.MonkeyPatch.context() as patch, lab.faults(*faults), ThreadPoolExecutor(4) as pool:
         patch.setenv("TINDERBOX_TEST_TOKEN", TOKEN)
