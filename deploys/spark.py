@@ -13,6 +13,7 @@ from roles.runtime import runtime
 from roles.site import site
 from roles.weights import weights
 from roles.weights.clean import clean_weights
+from roles.weights.load import probe_load
 
 plan = plan_of(host)
 # One line a stage: pyinfra orders operations by the line that called them, so a loop would mix the stages.
@@ -23,6 +24,7 @@ runtime(plan=plan)
 image(plan=plan)
 encodings(plan=plan)
 weights(plan=plan)
+probe_load(plan=plan)
 engine(plan=plan)
 gate(plan=plan)
 clean_weights(plan=plan)

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modules.hostside.gguf import read_gguf
+    from modules.hostside.gguf import parts, read_gguf
     from modules.hostside.memory_gate import meminfo
     from modules.hostside.safetensors_header import HeaderError, read_header
 else:
-    from gguf import read_gguf
+    from gguf import parts, read_gguf
     from memory_gate import meminfo
     from safetensors_header import HeaderError, read_header
 
@@ -58,6 +58,13 @@ def summarize(directory: Path, file: str | None) -> dict[str, Any]:
         "config": _config(directory, problems),
         "problems": problems,
     }
+
+
+def weight_files(directory: Path, file: str | None) -> list[Path]:
+    """The files that an engine reads weights from; `file`: the first part of a GGUF model."""
+    if file is not None:
+        return list(parts(directory / file))
+    return [directory / name for name in _shards(directory, [])[0]]
 
 
 def _shards(directory: Path, problems: list[str]) -> tuple[list[str], dict[str, str] | None]:

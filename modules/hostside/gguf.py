@@ -62,8 +62,8 @@ def read_gguf(path: Path) -> dict[str, Any]:
     metadata: dict[str, Any] | None = None
     problems: list[str] = []
     size = 0
-    parts = list(_parts(path))
-    for part in parts:
+    files = list(parts(path))
+    for part in files:
         try:
             found, own = _read(part)
             size += part.stat().st_size
@@ -74,10 +74,11 @@ def read_gguf(path: Path) -> dict[str, Any]:
         else:
             metadata = found if metadata is None else metadata
             tensors.update(own)
-    return {"files": len(parts), "bytes": size, "tensors": dict(tensors), "config": metadata, "problems": problems}
+    return {"files": len(files), "bytes": size, "tensors": dict(tensors), "config": metadata, "problems": problems}
 
 
-def _parts(path: Path) -> Iterator[Path]:
+def parts(path: Path) -> Iterator[Path]:
+    """The file, with all further ones where its name says that it is the first of several."""
     split = _PART.fullmatch(path.name)
     if split is None:
         yield path

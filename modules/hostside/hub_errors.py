@@ -6,9 +6,10 @@ The client's exceptions are told apart by class name and HTTP status, so that no
 from __future__ import annotations
 
 import errno
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -45,7 +46,7 @@ class Seen:
         return cls(
             kinds=frozenset(kind.__name__ for link in chain for kind in type(link).__mro__),
             status=next((status for status in map(_status, chain) if status is not None), None),
-            errnos=frozenset(link.errno for link in chain if isinstance(link, OSError) and link.errno is not None),
+            errnos=frozenset(link.errno for link in chain if _of_the_system(link) and link.errno is not None),
             text=" ".join(str(link) for link in chain),
             token=token,
         )
@@ -58,6 +59,11 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
         met.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
+
+
+def _of_the_system(error: BaseException) -> TypeGuard[OSError]:
+    """Whether its number is the system's: that of a TLS error is OpenSSL's, and its 1 is no EPERM."""
+    return isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
 
 
 def _status(error: BaseException) -> int | None:

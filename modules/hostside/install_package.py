@@ -31,6 +31,8 @@ else:
 
 UNDO = Path("/var/lib/tinderbox/undo/packages.json")
 LOCK_WAIT_S = 300
+# Of a Release file: "is not valid yet (invalid for another 23h ...)", "is expired (invalid since ...)".
+_OTHER_TIME = re.compile(r"is not valid yet|is expired \(invalid since")
 _LOCKED = re.compile(r"Could not get lock|Unable to lock")
 # A Spark's driver comes with DGX OS and fits its kernel. (libnvidia-container is no driver.)
 _DRIVER = re.compile(
@@ -126,6 +128,12 @@ def update(source: str | None) -> None:
             print(output_of(["apt-get", "update", *options]), flush=True)
             return
         except InstallError as error:
+            if _OTHER_TIME.search(str(error)):
+                raise InstallError(
+                    f"{error}\nA repository's lists are of another time than this host's clock shows "
+                    f"({time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}): set the clock (timedatectl); where it is "
+                    "right, the repository or its mirror is out of date"
+                ) from None
             if not _LOCKED.search(str(error)) or time.monotonic() > give_up:
                 raise
         time.sleep(3)

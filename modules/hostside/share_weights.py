@@ -27,6 +27,7 @@ else:
 
 # Short, so that none is missed who leaves when it has all.
 _TICK_S = 0.2
+_CALL_S = 5.0
 # Nobody has taken anything for so long: the controller is gone, and so are those who were to take.
 PATIENCE_S = 600.0
 
@@ -37,14 +38,17 @@ def share(request: Request, progress: Progress, stopped: threading.Event, patien
     names = {file.digest: file.digest for file in files}
     swarm = Swarm(request, names, [True] * len(pieces(files, request.piece_bytes)), {})
     served: set[str] = set()
-    wanted = time.monotonic()
+    wanted, called = time.monotonic(), 0.0
     try:
         while not stopped.is_set() and time.monotonic() - wanted < patience_s:
-            swarm.connect()
+            # Takers come by themselves, and stay away while others can give them what they lack.
+            if time.monotonic() - called > _CALL_S:
+                swarm.connect()
+                called = time.monotonic()
             peers = swarm.peers()
             served |= {peer.address for peer in peers if peer.whole}
             if any(not peer.whole for peer in peers):
-                wanted = time.monotonic()
+                wanted, called = time.monotonic(), 0.0
             elif served >= set(request.takers):
                 return
             progress.report("given to peers", swarm.status().total_payload_upload, 0, "bytes")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,8 @@ _FORCED, _PLAIN_AFTER_HANDSHAKE = 0, 1
 # The default asks a peer for three seconds' worth ahead: in a small swarm that is a large part of what there is, and
 # several hosts ask the seed for the same piece. Measured on links of 20 Mbit/s: 46 s against 56 s.
 _AHEAD_S = 1
+# Blocks of 16 KiB that are asked of a peer ahead, at most: a seed that many ask shall not owe them seconds of its link.
+_MOST_AHEAD, _LEAST_AHEAD = 500, 32
 _SETTINGS: dict[str, Any] = {
     **dict.fromkeys(_OFF, False),
     "in_enc_policy": _FORCED,
@@ -54,12 +56,15 @@ _SETTINGS: dict[str, Any] = {
     "max_retry_port_bind": 0,
     "mixed_mode_algorithm": 0,
     "allowed_fast_set_size": 0,
-    "prioritize_partial_pieces": True,
+    # It would have hosts ask whoever has all of it for the rest of pieces that others give them already.
+    "prioritize_partial_pieces": False,
 }
 _KINDS = lt.alert.category_t
 _ALERTS = _KINDS.status_notification | _KINDS.storage_notification | _KINDS.error_notification
 _BLOCKED, _ALLOWED = 1, 0
 _UNLIMITED = -1
+# Libtorrent's: 7 is the highest.
+_FIRST, _USUAL, _NEVER = 7, 4, 0
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class Request:
 
     `listen`: this host's addresses for peers. `peers`: where the others listen; `takers`: those of them
     that lack something; `allowed`: all addresses that they have,
-    since a route may show another one. `limit_bytes`: per second each way, 0: no limit.
+    since a route may show another one. `limit_bytes`: per second each way, 0: no limit. `share`: of the hosts that lack
+    something the how-manieth this is, and how many there are.
     """
 
     repository: Repository
@@ -87,6 +93,7 @@ class Request:
     allowed: list[str]
     limit_bytes: int
     reserve_bytes: int
+    share: tuple[int, int] = (0, 1)
 
     @classmethod
     def read(cls, path: Path) -> Request:
@@ -97,6 +104,7 @@ class Request:
             files=[WantedFile(**file) for file in found["files"]],
             peers=[(str(address), int(port)) for address, port in found["peers"]],
             pieces=base64.b64decode(found["pieces"]),
+            share=(int(found["share"][0]), int(found["share"][1])),
             **{
                 key: found[key]
                 for key in (
@@ -128,13 +136,19 @@ class Swarm:
         self.request = request
         self.files = ordered(request.files)
         self._numbers: dict[str, int] = {}
+        self._preferred: list[int] = []
+        addresses = {address for address, _ in request.peers}
+        self._known = addresses | set(request.allowed)
+        self._givers = addresses - set(request.takers)
+        self._away: set[str] = set()
         listen = ",".join(f"{address}:{request.port}" for address in request.listen)
         # With one address, peers shall see us come from it; with several, the route to each decides.
         source = request.listen[0] if len(request.listen) == 1 else ""
         places = {"listen_interfaces": listen, "outgoing_interfaces": source}
-        settings: Any = {**_SETTINGS, **places, "alert_mask": _ALERTS}
+        ahead = {"max_out_request_queue": max(_LEAST_AHEAD, _MOST_AHEAD // request.share[1])}
+        settings: Any = {**_SETTINGS, **places, **ahead, "alert_mask": _ALERTS}
         self._session: Any = lt.session(settings)
-        self._session.set_ip_filter(_only([*(address for address, _ in request.peers), *request.allowed]))
+        self._session.set_ip_filter(_only(self._known))
         self._handle = self._add(names, have, unfinished)
         # The session's limits do not hold for peers on the local network; the torrent's do.
         self._handle.set_upload_limit(request.limit_bytes or _UNLIMITED)
@@ -156,6 +170,8 @@ class Swarm:
             parameters.flags |= flags.seed_mode
         else:
             parameters.have_pieces = list(have)
+            self._preferred = priorities([False] * len(have), request.share, starving=False)
+            parameters.piece_priorities = self._preferred
             parameters.unfinished_pieces = unfinished
         return self._session.add_torrent(parameters)
 
@@ -179,7 +195,7 @@ class Swarm:
         """Try those peers that are not connected."""
         connected = {peer.address for peer in self.peers()}
         for address, port in self.request.peers:
-            if address not in connected:
+            if address not in connected and address not in self._away:
                 self._handle.connect_peer((address, port))
 
     def peers(self) -> list[Peer]:
@@ -193,6 +209,35 @@ class Swarm:
     def status(self) -> Any:
         """Libtorrent's own; `total_wanted_done`, `is_seeding`, `download_payload_rate`, `total_payload_upload`."""
         return self._handle.status()
+
+    def prefer(self, *, starving: bool) -> None:
+        """Ask those who had all of it from the start for what nobody else can give, then for nothing: see `priorities`.
+
+        `starving`: the others give nothing any more, so take from whoever has something.
+        """
+        status = self._handle.status(lt.torrent_handle.query_pieces)
+        counts = self._handle.piece_availability()
+        if status.is_seeding or len(counts) != len(self._preferred):
+            self._stay_away(set())
+            return
+        givers = self._givers & {peer.address for peer in self.peers()}
+        elsewhere = [count > len(givers) for count in counts]
+        wanted = priorities(elsewhere, self.request.share, starving=starving)
+        pairs = enumerate(zip(self._preferred, wanted, strict=True))
+        changed = [(number, new) for number, (old, new) in pairs if old != new]
+        if changed:
+            self._handle.prioritize_pieces(changed)
+            self._preferred = wanted
+        mine, hosts = self.request.share
+        # Once all of it is among the others, whoever gives it helps again.
+        leave = hosts > 1 and not starving and all(status.pieces[mine::hosts]) and not all(elsewhere)
+        self._stay_away(self._givers if leave else set())
+
+    def _stay_away(self, addresses: set[str]) -> None:
+        """Leave these peers, and come back to those left before."""
+        if addresses != self._away:
+            self._away = set(addresses)
+            self._session.set_ip_filter(_only(self._known - addresses))
 
     def rename(self, digest: str) -> None:
         """Give a whole file the name of its blob; it goes on being shared."""
@@ -228,7 +273,19 @@ class Swarm:
         del self._session
 
 
-def _only(peers: Sequence[str]) -> Any:
+def priorities(elsewhere: Sequence[bool], share: tuple[int, int], *, starving: bool) -> list[int]:
+    """How much each piece is wanted. `elsewhere`: another host that lacks some has this one.
+
+    Left to the rarest first, hosts that begin at the same time ask whoever has all of it for the same pieces: seven
+    took 1.45 copies from one before each had one. So each asks him for its own share, and takes the rest from the
+    others. One that is `starving`, since another is gone with its share, asks for everything.
+    """
+    mine, hosts = share
+    others = _USUAL if starving else _NEVER
+    return [_USUAL if had else _FIRST if number % hosts == mine else others for number, had in enumerate(elsewhere)]
+
+
+def _only(peers: Iterable[str]) -> Any:
     allowed = lt.ip_filter()
     allowed.add_rule("0.0.0.0", "255.255.255.255", _BLOCKED)  # noqa: S104 - a range, no place to listen
     allowed.add_rule("::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", _BLOCKED)

@@ -21,7 +21,7 @@ else:
 
 # Small enough that what is under way is little, large enough that 65 GB have few of them.
 _LEAST, _MOST = 256 * 1024, 4 * 1024 * 1024
-_WANTED_PIECES = 1024
+_WANTED_PIECES = 4096
 HASH_BYTES = 20
 PADDING = ".pad"
 

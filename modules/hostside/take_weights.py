@@ -55,11 +55,17 @@ else:
     )
     from weights_stamp import WantedFile
 
-_TICK_S = 0.5
+_TICK_S = 0.25
+_REMEMBER_S = 0.5
+# Nothing came for so long though others have what is lacking: one of them is gone with its share.
+_STARVING_S = 5.0
+# For so long it then takes from whoever has something; the others may have only paused.
+_AID_S = 30.0
 # No peer gives anything: those who have the rest are gone.
 PATIENCE_S = 60.0
 # Somebody takes from us still, but nothing moves: it is stuck, and the run shall go on.
 _LINGER_S = 15.0
+_SEEN_S = 0.5
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _GIB = 1024**3
 
@@ -156,10 +162,14 @@ def recalled(memory: Path, piece_bytes: int) -> dict[int, list[bool]]:
 def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress) -> None:
     """Wait until all is here, and remember on the way what of it is, for a process that is killed."""
     total, best, moved = sum(file.size for file in swarm.files), -1, time.monotonic()
+    remembered = starves_until = 0.0
     while True:
         swarm.connect()
+        if time.monotonic() - moved > _STARVING_S and swarm.peers():
+            starves_until = time.monotonic() + _AID_S
+        swarm.prefer(starving=time.monotonic() < starves_until)
         status = swarm.status()
-        progress.report("from peers", status.total_wanted_done, total, "bytes")
+        progress.report("from peers", status.total_done, total, "bytes")
         if status.errc.value():
             raise GiveUpError(f"{swarm.request.repository.folder}: {status.errc.message()}: mend that and run again")
         if status.is_seeding:
@@ -167,8 +177,10 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress)
         if status.total_done > best:
             best, moved = status.total_done, time.monotonic()
         elif time.monotonic() - moved > PATIENCE_S:
-            raise GiveUpError(_stalled(swarm, status.total_wanted_done, total))
-        remember(swarm, memory, parts)
+            raise GiveUpError(_stalled(swarm, status.total_done, total))
+        if time.monotonic() - remembered > _REMEMBER_S:
+            remember(swarm, memory, parts)
+            remembered = time.monotonic()
         time.sleep(_TICK_S)
 
 
@@ -199,7 +211,8 @@ def remember(swarm: Swarm, memory: Path, parts: list[Path]) -> None:
 def linger(swarm: Swarm, progress: Progress) -> None:
     """Give on to those who still take from us."""
     # For those who wait until all have it, to see that this host has.
-    time.sleep(_TICK_S)
+    swarm.connect()
+    time.sleep(_SEEN_S)
     given, moved = -1, time.monotonic()
     while any(not peer.whole for peer in swarm.peers()):
         status = swarm.status()

@@ -265,6 +265,9 @@ def test_of_two_hosts_only_the_one_that_is_blocked_is_stopped_in_the_main_job(
 HUB_FAULTS: dict[str, Content] = {
     "answers-404": {"status": 404},
     "answers-401": {"status": 401},
+    "answers-401-to-nobody": {"status": 401},
+    "is-gated": {"status": 403, "headers": {"X-Error-Code": "GatedRepo"}},
+    "is-gated-to-nobody": {"status": 401, "headers": {"X-Error-Code": "GatedRepo"}},
     "answers-500": {"status": 500},
     "answers-html": {
         "status": 200,
@@ -276,6 +279,9 @@ HUB_FAULTS: dict[str, Content] = {
 HUB_WORDS: dict[str, tuple[str, ...]] = {
     "answers-404": ("the hub has no such repository (404)", "check its name, and `network.hub`"),
     "answers-401": ("the hub refused the token (401)", "it is wrong, expired, or may not read this repository"),
+    "answers-401-to-nobody": ("the hub wants to know who asks (401)", "and name a secret with a token in its `token`"),
+    "is-gated": ("gated (403): accept the model's licence on the hub with the account that the token belongs to",),
+    "is-gated-to-nobody": ("gated (401): accept the model's licence on the hub, and name a secret with a token",),
     "answers-500": ("the hub is in trouble itself (500)", "run again later, or set `network.hub` to a mirror"),
     "answers-html": ("the answer is not JSON", "a login page", "try: curl -v https://hub.lab/api/models/"),
     "answers-nothing": ("the connection broke again and again: run again",),
@@ -311,7 +317,7 @@ def hub_refusals(lab: Lab, equipped: None) -> dict[str, Both]:
     def fleet(name: str, command: str) -> Path:
         def change(content: Content) -> None:
             known = {"unknown-revision": model("gpt-oss-tiny", revision="v9")}
-            serve(content, known.get(name, model(name, token="hub")))
+            serve(content, known.get(name, model(name, token=None if name.endswith("-to-nobody") else "hub")))
             content["secrets"] = {"hub": {"env": "TINDERBOX_TEST_TOKEN"}}
             # Homes of their own: two jobs that want the same become one.
             content["defaults"]["weights"] = {"home": f"{HOMES}/{command}"}
@@ -324,7 +330,7 @@ def hub_refusals(lab: Lab, equipped: None) -> dict[str, Both]:
             return lab.pyinfra("-y", "deploys/weights.py", fleet=file, timeout_s=300)
         return lab.converge("deploys/weights.py", fleet=file, timeout_s=300)
 
-    faults = [{"host": "hub.lab", "path": f"tinderbox-lab/{name}", **fault} for name, fault in HUB_FAULTS.items()]
+    faults = [{"host": "hub.lab", "path": f"tinderbox-lab/{name}(/|$)", **fault} for name, fault in HUB_FAULTS.items()]
     names = list(HUB_WORDS)
     with pytest.MonkeyPatch.context() as patch, lab.faults(*faults), ThreadPoolExecutor(4) as pool:
         patch.setenv("TINDERBOX_TEST_TOKEN", TOKEN)

@@ -108,11 +108,20 @@ def test_what_came_from_a_peer_is_not_taken_again(pair: Spread, killing: Callabl
     assert 0 < pair.taken(OTHER) <= TOTAL - held + CHUNK
 
 
-def test_a_seed_that_dies_is_told_and_what_it_gave_is_kept(pair: Spread) -> None:
+def of_the_seed(spread: Spread) -> None:
+    spread.kill(ONE, "share_weights.py")
+
+
+def of_the_seeds_host(spread: Spread) -> None:
+    spread.lab.restart(ONE)
+
+
+@pytest.mark.parametrize("killing", [of_the_seed, of_the_seeds_host])
+def test_a_seed_that_dies_is_told_and_what_it_gave_is_kept(pair: Spread, killing: Callable[[Spread], None]) -> None:
     assert pair.run(ONE).rc == 0
     with pair.running(limit_mbit=MBIT) as child:
         held = pair.await_held(OTHER, TOTAL * 6 // 10)
-        pair.kill(ONE, "share_weights.py")
+        killing(pair)
         said, _ = child.communicate(timeout=300)
     assert child.returncode == 1, said
     assert "spark-2: tinderbox-lab/gpt-oss-tiny: no peer gave anything for 60 s" in said

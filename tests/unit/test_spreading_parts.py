@@ -70,6 +70,7 @@ def test_a_request_names_the_others_and_nobody_else() -> None:
     assert text.endswith("\n")
     assert request["peers"] == [["10.0.0.1", 6889], ["10.0.0.3", 6889]]
     assert request["takers"] == ["10.0.0.3"]
+    assert request["share"] == [0, 2]
     assert request["allowed"] == ["10.0.0.1", "10.0.0.3", "10.9.0.1", "10.9.0.3"]
     assert (request["listen"], request["port"], request["limit_bytes"]) == (["10.0.0.2"], 7001, 10_000_000)
 

@@ -455,6 +455,22 @@ def test_every_trouble_of_the_hub_names_the_hub_and_the_model_and_says_what_to_d
     assert hub.look()["stamped"] is False
 
 
+@pytest.mark.parametrize(("status", "words"), [(401, "gated (401): accept"), (403, "gated (403): accept")])
+def test_a_gated_model_shows_its_files_and_gives_none(
+    hub: Hub, capsys: pytest.CaptureFixture[str], status: int, words: str
+) -> None:
+    # As on the real hub: anybody may list what only those may fetch who have accepted the licence.
+    hub.faults({"path": "/resolve/", "status": status, "headers": {"X-Error-Code": "GatedRepo"}})
+
+    assert hub.fetch() == 1
+
+    assert words in capsys.readouterr().err
+    assert hub.look()["stamped"] is False
+    hub.faults()
+    assert hub.fetch() == 0
+    assert hub.look(hashes=True)["problems"] == []
+
+
 def test_nothing_that_listens_is_told(
     hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

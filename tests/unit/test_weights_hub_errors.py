@@ -55,8 +55,9 @@ def wrapped(cause: Exception) -> Exception:
         (OSError(errno.ENOSPC, "No space left on device"), False, "the disk is full"),
         (OSError(errno.EROFS, "Read-only file system", "/data"), False, "mounted read-only here"),
         (PermissionError(errno.EPERM, "Operation not permitted", "/data/x"), False, "may not write there ([Errno 1]"),
-        (ssl.SSLCertVerificationError("certificate is not yet valid"), False, "set the clock (timedatectl)"),
-        (ssl.SSLCertVerificationError("self-signed certificate"), False, "network.ca_bundle"),
+        # As Python raises it: with OpenSSL's number, which as the system's would be EPERM.
+        (ssl.SSLCertVerificationError(1, "certificate is not yet valid"), False, "set the clock (timedatectl)"),
+        (ssl.SSLCertVerificationError(1, "self-signed certificate"), False, "network.ca_bundle"),
         (ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"), False, "network.ca_bundle"),
         (socket.gaierror(-2, "Name or service not known"), False, "does not resolve here"),
         (ConnectError("[Errno -3] Temporary failure in name resolution"), False, "does not resolve here"),

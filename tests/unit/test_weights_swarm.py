@@ -22,18 +22,19 @@ from modules.hostside.weights_blobs import HUB_PART, PEER_PART
 from modules.hostside.weights_stamp import Repository
 
 if TYPE_CHECKING:
-    from modules.hostside.swarm import Request, Swarm
+    from modules.hostside.swarm import Request, Swarm, priorities
     from modules.hostside.weights_blobs import GiveUpError
     from modules.hostside.weights_stamp import WantedFile
 else:
     # The programs import each other as they lie on a host, flat: these are the classes that they see.
-    from swarm import Request, Swarm
+    from swarm import Request, Swarm, priorities
     from weights_blobs import GiveUpError
     from weights_stamp import WantedFile
 
 COMMIT, NAME = "c" * 40, "owner/tiny"
-# Each of the processes that run tests at once has a port of its own, below those that outgoing connections take.
-PORT = 26889 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+# Each of the processes that run tests at once, also of other copies of the project, has a port of its own, below those
+# that outgoing connections take.
+PORT = 22000 + os.getpid() % 10000
 CONTENT = {"model-1.safetensors": os.urandom(1_500_000), "model-2.safetensors": os.urandom(700_001), "empty": b""}
 FILES = [WantedFile(name, len(data), hashlib.sha256(data).hexdigest(), lfs=True) for name, data in CONTENT.items()]
 TREE: dict[str, object] = {"model-1.safetensors": {"size": 1_500_000, "blob_id": "x"}}
@@ -62,13 +63,14 @@ class Place:
         path.write_bytes(data)
         return path
 
-    def request(self, giver: Request, *others: Place) -> Request:
+    def request(self, giver: Request, *others: Place, share: tuple[int, int] = (0, 1)) -> Request:
         return replace(
             giver,
+            share=share,
             repository=self.repository,
             listen=[self.address],
             peers=[(other.address, PORT) for other in others],
-            takers=[other.address for other in others],
+            takers=[other.address for other in others if [other.address] != giver.listen],
         )
 
     def content(self) -> dict[str, bytes]:
@@ -141,7 +143,9 @@ def test_what_was_touched_is_not_offered(places: list[Place]) -> None:
         offer_weights.offer(places[0].repository, COMMIT, Progress())
 
 
-@pytest.mark.parametrize(("total", "size"), [(1, 256), (400_000_000, 512), (16_000_000_000, 4096), (10**12, 4096)])
+@pytest.mark.parametrize(
+    ("total", "size"), [(1, 256), (400_000_000, 256), (4_000_000_000, 1024), (16_000_000_000, 4096), (10**12, 4096)]
+)
 def test_pieces_are_few_and_small(total: int, size: int) -> None:
     assert piece_bytes(total) == size * 1024
 
@@ -160,7 +164,10 @@ def test_every_file_begins_with_a_piece_of_its_own() -> None:
 
 @pytest.mark.usefixtures("giver")
 def test_two_hosts_take_it_at_once_verified_and_in_the_ordinary_layout(places: list[Place], offered: Request) -> None:
-    requests = [places[1].request(offered, places[0], places[2]), places[2].request(offered, places[0], places[1])]
+    requests = [
+        places[1].request(offered, places[0], places[2], share=(0, 2)),
+        places[2].request(offered, places[0], places[1], share=(1, 2)),
+    ]
     takers = [threading.Thread(target=take_weights.run, args=(request, Progress())) for request in requests]
     for taker in takers:
         taker.start()
@@ -293,6 +300,7 @@ def test_a_request_is_read_as_it_was_written(tmp_path: Path, offered: Request) -
         "files": [asdict(file) for file in FILES],
         "pieces": base64.b64encode(offered.pieces).decode(),
         "peers": offered.peers,
+        "share": [0, 1],
     }
     (tmp_path / "request.json").write_text(json.dumps(document))
 
@@ -300,6 +308,26 @@ def test_a_request_is_read_as_it_was_written(tmp_path: Path, offered: Request) -
 
     assert found.repository.folder == offered.repository.folder
     assert replace(found, repository=offered.repository) == offered
+
+
+def test_who_has_all_is_asked_for_ones_own_share_until_another_is_gone_with_his() -> None:
+    elsewhere = [False, False, True, True]
+
+    assert priorities(elsewhere, (0, 2), starving=False) == [7, 0, 4, 4]
+    assert priorities(elsewhere, (1, 2), starving=False) == [0, 7, 4, 4]
+    assert priorities(elsewhere, (0, 2), starving=True) == [7, 4, 4, 4]
+    assert priorities(elsewhere, (0, 1), starving=False) == [7, 7, 4, 4]
+
+
+@pytest.mark.usefixtures("giver")
+def test_a_host_takes_the_share_of_one_that_does_not_come(
+    places: list[Place], offered: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(take_weights, "_STARVING_S", 0.5)
+
+    take_weights.run(places[1].request(offered, places[0], places[2], share=(1, 2)), Progress())
+
+    assert places[1].content() == CONTENT
 
 
 def test_pieces_of_a_file_that_is_not_there_have_no_hash(tmp_path: Path) -> None:
