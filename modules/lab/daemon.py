@@ -12,7 +12,10 @@ from docker.errors import DockerException
 
 from modules.lab.errors import LabError
 from modules.lab.machine import can_install, need, run
-from modules.lab.pieces.piece import cache_directory
+from modules.lab.pieces.piece import cache_directory, locked
+
+# Held, shared, by each lab that is coming up: see `modules.lab.pieces.piece.in_use`.
+IN_USE = "daemon-in-use"
 
 _START_SECONDS, _STOP_SECONDS = 60.0, 30.0
 _TIMEOUT_SECONDS = 300
@@ -44,10 +47,11 @@ def require() -> docker.DockerClient:
             "otherwise start it, set DOCKER_HOST, or let this user into the group `docker`"
         )
     need({"dockerd": "docker.io", "iptables": "iptables"})
-    client = connect()  # a package's own scripts may have started it
-    if client is None:
-        _start()
-        client = connect()
+    with locked("dockerd"):
+        client = connect()  # a package's own scripts, or another lab, may have started it
+        if client is None:
+            _start()
+            client = connect()
     if client is None:
         raise LabError(f"dockerd was started but does not answer: see {_log()}")
     return client

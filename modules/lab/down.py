@@ -14,7 +14,7 @@ from modules.lab.containers import containers_of, foreign_containers
 from modules.lab.errors import LabError
 from modules.lab.images import remove_images
 from modules.lab.layout import FOLDER_LABEL, LABEL, Layout
-from modules.lab.pieces.piece import cache_directory
+from modules.lab.pieces.piece import cache_directory, unused
 
 
 def down(layout: Layout) -> list[str]:
@@ -24,9 +24,11 @@ def down(layout: Layout) -> list[str]:
     removed: list[str] = []
     if client is not None:
         removed += _remove_from_docker(client, layout.name, layout.made)
-        removed += [f"image {tag}" for tag in remove_images(client)]
-        if daemon.stop_if_ours(client):
-            removed.append("dockerd, which the lab had started")
+        with unused(daemon.IN_USE) as last:
+            if last:
+                removed += [f"image {tag}" for tag in remove_images(client)]
+            if last and daemon.stop_if_ours(client):
+                removed.append("dockerd, which the lab had started")
     if layout.folder.exists():
         shutil.rmtree(layout.folder)
         removed.append(str(layout.folder))

@@ -34,7 +34,7 @@ from modules.lab.machine import need
 from modules.lab.network import Addresses, addresses_of, create_network
 from modules.lab.pieces.identity import MIRROR_NAMES
 from modules.lab.pieces.make_all import make_all
-from modules.lab.pieces.piece import Piece, locked
+from modules.lab.pieces.piece import Piece, in_use, locked
 from modules.lab.pieces.rootfs import host_rootfs
 from modules.lab.ports import choose_port
 from modules.lab.progress import Progress
@@ -59,6 +59,12 @@ def up(layout: Layout, count: int, progress: Progress) -> list[HostState]:
 
     """
     need({"ssh": "openssh-client"})
+    # Until its containers run, nothing shows others that this lab needs the daemon and the host image.
+    with in_use(daemon.IN_USE):
+        return _up(layout, count, progress)
+
+
+def _up(layout: Layout, count: int, progress: Progress) -> list[HostState]:
     content, rootfs = mirror_content(), host_rootfs()
     with ThreadPoolExecutor(1) as pool:
         pieces = pool.submit(make_all, [rootfs, *content.values()], progress)

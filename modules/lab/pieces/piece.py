@@ -75,3 +75,25 @@ def locked(name: str) -> Iterator[None]:
     with (cache_directory() / f".{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def in_use(name: str) -> Iterator[None]:
+    """While this lasts, nobody else is `unused`; any number may be in it at once. Waits for one who is."""
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with (cache_directory() / f".{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def unused(name: str) -> Iterator[bool]:
+    """Whether nobody is `in_use`, without waiting; then whoever wants to be has to wait while this lasts."""
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with (cache_directory() / f".{name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
