@@ -1,0 +1,105 @@
+"""What a fleet file must not say of how hosts are reached: SSH, networks, mirrors, secrets."""
+
+from __future__ import annotations
+
+from tests.unit.refused_fleets.refusal import refusal
+
+REFUSALS = (
+    refusal(
+        "an address at which no other host reaches this one",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              network:
+                peer_address: 127.0.0.1
+        """,
+        (6, "hosts.spark-1.settings.network.peer_address", "is no address at which other hosts reach this one"),
+    ),
+    refusal(
+        "one address for passing on images, and two hosts",
+        """\
+        fleet: office
+        defaults:
+          network: {peer_address: 10.0.0.11}
+        hosts:
+          spark-1: {}
+          spark-2: {}
+        """,
+        (6, "hosts.spark-2.settings.network.peer_address", "10.0.0.11 is spark-1's too; give each host its own"),
+    ),
+    refusal(
+        "port that is no number",
+        """\
+        fleet: office
+        ssh: {port: ssh}
+        hosts: {spark-1: {}}
+        """,
+        (2, "ssh.port", "not a whole number; write a whole number, without a unit"),
+    ),
+    refusal(
+        "a misspelt kind of secret",
+        """\
+        fleet: office
+        secrets: {api-key: {envv: OFFICE_API_KEY}}
+        hosts: {spark-1: {}}
+        """,
+        (2, "secrets.api-key.envv", "unknown key; did you mean env?"),
+    ),
+    refusal(
+        "a lone address for the network between hosts",
+        """\
+        fleet: office
+        defaults:
+          weights: {spread: {network: 192.168.100.1}}
+        hosts: {spark-1: {}}
+        """,
+        (3, "defaults.weights.spread.network", "not an IPv4 network; write it as 192.168.100.0/24"),
+    ),
+    refusal(
+        "files that are not there",
+        """\
+        fleet: office
+        ssh:
+          key: keys/id_ed25519
+          known_hosts: known_hosts
+        defaults:
+          network:
+            ca_bundle: ca.pem
+        hosts: {spark-1: {}, spark-2: {}}
+        """,
+        (3, "ssh.key", "no such file:"),
+        (4, "ssh.known_hosts", "no such file:"),
+        (7, "defaults.network.ca_bundle", "no such file:"),
+    ),
+    refusal(
+        "the fleet file itself as the key",
+        """\
+        fleet: office
+        ssh: {key: fleet.yaml}
+        hosts: {spark-1: {}}
+        """,
+        (2, "ssh.key", "fleet.yaml holds no private key; name the private half"),
+    ),
+    refusal(
+        "a repository with two fingerprints, and one with none",
+        """\
+        fleet: office
+        defaults:
+          network:
+            apt:
+              cuda:
+                uri: https://mirror.example.net/cuda
+                key_url: https://mirror.example.net/key.asc
+                fingerprint: EB693B3035CD5710E231E123A4B469963BF863CC
+                fingerprint_file: key.fingerprint
+              container_toolkit:
+                uri: https://mirror.example.net/toolkit
+                key_url: https://mirror.example.net/key.asc
+        hosts: {spark-1: {}}
+        """,
+        (5, "defaults.network.apt.cuda", "give exactly one of fingerprint, fingerprint_file"),
+        (10, "defaults.network.apt.container_toolkit", "give exactly one of fingerprint, fingerprint_file"),
+    ),
+)

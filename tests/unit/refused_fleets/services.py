@@ -1,0 +1,272 @@
+"""What a fleet file must not say of services: engines, models, profiles, ports, flags, keys."""
+
+from __future__ import annotations
+
+from tests.unit.refused_fleets.refusal import refusal
+
+REFUSALS = (
+    refusal(
+        "a service at the port at which images are passed on",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              image: {port: 8000}
+              services:
+                gpt-oss: {engine: vllm, model: gpt-oss-120b}
+        """,
+        (7, "hosts.spark-1.settings.services.gpt-oss.port", "both want port 8000; change it, or image.port"),
+    ),
+    refusal(
+        "unknown key deep in the settings",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm-mxfp4
+              model: gpt-oss-120b
+              prot: 8000
+        hosts:
+          spark-1:
+          spark-2:
+        """,
+        (7, "defaults.services.gpt-oss.prot", "unknown key; did you mean port?"),
+    ),
+    refusal(
+        "unknown key in a model that is written out",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm-mxfp4
+              model:
+                repository: openai/gpt-oss-20b
+                size_gib: 13
+                served_as: small
+                source: our own
+                revison: main
+        hosts: {spark-1: {}}
+        """,
+        (11, "defaults.services.gpt-oss.model.revison", "unknown key; did you mean revision?"),
+    ),
+    refusal(
+        "unknown engine",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm-mxpf4
+              model: gpt-oss-120b
+        hosts: {spark-1: {}}
+        """,
+        (5, "defaults.services.gpt-oss.engine", "unknown engine 'vllm-mxpf4'; did you mean vllm-mxfp4?"),
+    ),
+    refusal(
+        "unknown model, gate and profile",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: sglang
+              model: gpt-oss-12b
+              gate: sglang-one-stream
+              profile: latence
+        hosts: {spark-1: {}}
+        """,
+        (6, "defaults.services.gpt-oss.model", "unknown model 'gpt-oss-12b'; did you mean gpt-oss-120b?"),
+        (7, "defaults.services.gpt-oss.gate", "unknown gate 'sglang-one-stream'; did you mean sglang-single-stream?"),
+        (8, "defaults.services.gpt-oss.profile", "engine sglang has no profile 'latence'; did you mean latency?"),
+    ),
+    refusal(
+        "missing engine",
+        """\
+        fleet: office
+        groups:
+          big:
+            services:
+              gpt-oss:
+                model: gpt-oss-120b
+        hosts: {spark-1: {groups: [big]}}
+        """,
+        (5, "groups.big.services.gpt-oss.engine", "missing; add this key"),
+    ),
+    refusal(
+        "port out of range",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss: {engine: vllm, model: gpt-oss-120b, port: 70000}
+            other:
+              engine: vllm
+              model: gpt-oss-20b
+              port: 80
+        hosts:
+          spark-1:
+            ssh: {port: 0}
+        """,
+        (4, "defaults.services.gpt-oss.port", "out of range: must be at most 65535; correct the number"),
+        (8, "defaults.services.other.port", "out of range: must be at least 1024; correct the number"),
+        (11, "hosts.spark-1.ssh.port", "out of range: must be at least 1; correct the number"),
+    ),
+    refusal(
+        "one port for two services",
+        """\
+        fleet: office
+        defaults:
+          services:
+            first: {engine: vllm, model: gpt-oss-20b}
+            second: {engine: vllm, model: gpt-oss-20b}
+        hosts: {spark-1: {}}
+        """,
+        (5, "defaults.services.second.port", "services first and second both want port 8000"),
+    ),
+    refusal(
+        "unknown engine in a group that no host uses, and on a service that is wrong otherwise too",
+        """\
+        fleet: office
+        groups:
+          unused: {services: {gpt-oss: {engine: vlm, prot: 1}}}
+        hosts: {spark-1: {}}
+        """,
+        (3, "groups.unused.services.gpt-oss.engine", "unknown engine 'vlm'; did you mean vllm?"),
+        (3, "groups.unused.services.gpt-oss.prot", "unknown key; did you mean port?"),
+    ),
+    refusal(
+        "listening to all without a key",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm-mxfp4
+              model: gpt-oss-120b
+              listen: 0.0.0.0
+        hosts: {spark-1: {}}
+        """,
+        (7, "defaults.services.gpt-oss.listen", "where others can reach it, without an API key; add api_key"),
+    ),
+    refusal(
+        "listening to a name",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss: {engine: vllm-mxfp4, model: gpt-oss-120b, listen: localhost}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.gpt-oss.listen", "not an IP address; write one of the host's own"),
+    ),
+    refusal(
+        "an engine that takes no key",
+        """\
+        fleet: office
+        secrets: {api: {env: HOME}}
+        defaults:
+          services:
+            gpt-oss: {engine: sglang, model: gpt-oss-120b, api_key: api}
+        hosts: {spark-1: {}}
+        """,
+        (5, "defaults.services.gpt-oss.api_key", "engine sglang takes no API key that can be kept secret"),
+    ),
+    refusal(
+        "a flag that the service's own keys set",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss: {engine: vllm, model: gpt-oss-120b, flags: {port: 8001}}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.gpt-oss.flags.port", "set by the service's own keys"),
+    ),
+    refusal(
+        "a flag with dashes, and one whose value is a mapping",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              flags:
+                --enforce-eager: true
+                override: {a: 1}
+        hosts: {spark-1: {}}
+        """,
+        (8, "defaults.services.gpt-oss.flags.--enforce-eager", "has not the right form; write a flag's name without"),
+        (9, "defaults.services.gpt-oss.flags.override", "not a flag's value; write true, false, a number"),
+    ),
+    refusal(
+        "a group's settings for a service whose name is misspelt",
+        """\
+        fleet: office
+        defaults:
+          services: {gpt-oss: {engine: vllm, model: gpt-oss-120b}}
+        groups:
+          rack: {services: {gptoss: {profile: latency}}}
+        hosts: {spark-1: {groups: [rack]}}
+        """,
+        (5, "groups.rack.services.gptoss", "no layer gives a service 'gptoss' an engine; did you mean gpt-oss?"),
+    ),
+    refusal(
+        "settings for a service that there is not",
+        """\
+        fleet: office
+        hosts: {spark-1: {settings: {services: {chat: {profile: latency}}}}}
+        """,
+        (2, "hosts.spark-1.settings.services.chat", "no layer gives a service 'chat' an engine; add engine:"),
+    ),
+    refusal(
+        "a GGUF file for an engine that serves checkpoints",
+        """\
+        fleet: office
+        defaults:
+          services:
+            wrong: {engine: sglang, model: gpt-oss-120b-gguf}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.wrong.model", "engine sglang serves safetensors, and this model is the GGUF"),
+    ),
+    refusal(
+        "an error in a group of three hosts is told once",
+        """\
+        fleet: office
+        groups:
+          big: {services: {gpt-oss: {engine: vlm, model: gpt-oss-120b}}}
+        hosts:
+          spark-1: {groups: [big]}
+          spark-2: {groups: [big]}
+          spark-3: {groups: [big]}
+        """,
+        (3, "groups.big.services.gpt-oss.engine", "unknown engine 'vlm'; did you mean vllm?"),
+    ),
+    refusal(
+        "one port for a service and the passing on of weights",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss: {engine: vllm, model: gpt-oss-20b, port: 6889}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.gpt-oss.port", "the passing on of weights both want port 6889; change it, or weights."),
+    ),
+    refusal(
+        "a model without a file for an engine that is given one",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gguf: {engine: llama-cpp, model: gpt-oss-120b}
+            fine: {engine: llama-cpp, model: gpt-oss-120b-gguf, port: 8001}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.gguf.model", "serves one GGUF file, and this model names none; take one whose entry"),
+    ),
+)
