@@ -46,12 +46,12 @@ def main(
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     _print(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
-    status = _report(run_pyinfra(deploy, limits=names_of(given), dry=dry), dry=dry)
+    status, failed = _report(run_pyinfra(deploy, limits=names_of(given), dry=dry), dry=dry)
     if not dry and status != _INTERRUPTED and Path(deploy).name in _GATED:
         # Here and not above: a run that is refused shall not wait for rich's tables to be loaded.
         from modules.reporting.table import print_table
 
-        print_table(fleet)
+        print_table(fleet, failed)
     raise typer.Exit(status)
 
 
@@ -64,10 +64,11 @@ def _print(text: str, style: str) -> None:
     console.print(text, style=style, markup=False, soft_wrap=True)
 
 
-def _report(finished: Finished, *, dry: bool) -> int:
+def _report(finished: Finished, *, dry: bool) -> tuple[int, list[str]]:
+    """The exit status, and the hosts that failed."""
     if finished.status == _INTERRUPTED:
         _print("interrupted; jobs that run on hosts go on, and the next run picks them up", "yellow")
-        return _INTERRUPTED
+        return _INTERRUPTED, []
     try:
         results: Outcome | None = parse_outcome(finished.results, dry=dry)
     except NoResultsError:
@@ -78,11 +79,11 @@ def _report(finished: Finished, *, dry: bool) -> int:
             _print(line, style)
     if results is None:
         _print(f"no host finished ({finished.seconds:.1f} s); the cause stands above", "red")
-        return finished.status or 1
+        return finished.status or 1, list(outcome.failed)
     _print(f"took {finished.seconds:.1f} s", "dim")
     if outcome.failed or finished.status != 0:
-        return finished.status or 1
-    return _DIFFERS if dry and outcome.changed else 0
+        return finished.status or 1, list(outcome.failed)
+    return (_DIFFERS if dry and outcome.changed else 0), []
 
 
 if __name__ == "__main__":

@@ -78,8 +78,11 @@ def _reserved(tree: Tree) -> list[Problem]:
     host_names = {} if hosts is None or hosts.keys is None else hosts.keys
     takers = dict.fromkeys(_RESERVED_GROUPS, "pyinfra gives it to every host")
     takers |= {name: f"a host has it (line {host.origin.line})" for name, host in host_names.items()}
+    ours = {name: host for name, host in host_names.items() if name in _RESERVED_GROUPS}
     return [
-        Problem(group.origin, f"the name {name} is taken: {takers[name]}", "choose another name")
-        for name, group in names.items()
-        if name in takers
+        Problem(tree.origin, f"the name {name} is taken: {taken}", "choose another name")
+        for name, tree, taken in (
+            *((name, group, takers[name]) for name, group in names.items() if name in takers),
+            *((name, host, "`--limit` and `LIMIT` mean a group by it") for name, host in ours.items()),
+        )
     ]

@@ -29,6 +29,7 @@ from modules.operations.gate_job import gate_client, gate_job
 from modules.operations.gate_memory import Found, keep, keep_record, measured_service, references
 from modules.operations.job import start_command
 from modules.operations.require import refusal, unreadable
+from modules.operations.start_job import started_here
 from modules.release import layout
 from modules.spec.gate import CONTROLLER, HOST, Gate
 
@@ -109,6 +110,13 @@ def gate_passed(plan: ServicePlan, gate: Gate, home: str, asked: bool = False) -
     release, commit = found.current, found.commit
     if release is None or commit is None:
         yield refusal(f"{host.name}: service {plan.name} has no release to measure; run stage engine first")
+        return
+    ours = started_here(host.name, plan.name)
+    if ours not in {None, release}:
+        yield refusal(
+            f"{host.name}: this run started release {ours} of {plan.name}, and another one has put {release} in force "
+            "since: what this fleet file wants does not serve. Let one run end before the next, and run again."
+        )
         return
     why = why_measure(gate, plan.answers, found, asked=asked)
     if why is None and found.result is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyinfra import host, logger
+from pyinfra.api import Host, State
 
 from modules.facts.gate import Evidence, GateResult, GateState
 from modules.fleet import ServicePlan, load_fleet
@@ -14,8 +15,8 @@ from modules.gating.explain import Cause
 from modules.gating.metrics import Measurement
 from modules.gating.parts import measurement_of_parts
 from modules.gating.references import References
-from modules.reporting.measured import MeasuredService, figure_of, load_measured, remember
-from modules.reporting.record import note_gate
+from modules.reporting.measured import MeasuredService, figure_of, forget, load_measured, remember
+from modules.reporting.record import forget_record, note_gate
 from modules.spec.gate import Gate
 
 
@@ -73,6 +74,16 @@ def keep(service: MeasuredService) -> None:
     except OSError as error:
         # An exception would end the run of every host, and the host keeps its results anyway.
         logger.warning("%s: the controller could not keep what was measured: %s", host.name, error)
+
+
+def forget_service(state: State, host: Host, service: str) -> bool:
+    """Keep nothing here of a service that was taken off its host; pyinfra passes `state` and `host` by name."""
+    try:
+        forget(load_fleet().name, host.name, service)
+        forget_record(load_fleet().name, host.name, service)
+    except OSError as error:
+        logger.warning("%s: the controller could not forget service %s: %s", host.name, service, error)
+    return True
 
 
 def keep_record(plan: ServicePlan, gate: Gate, service: MeasuredService, found: Found) -> None:

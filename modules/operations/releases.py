@@ -11,6 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 from modules.facts.releases import HostReleases, ServiceReleases
 from modules.fleet import ServicePlan
 from modules.operations.asked import RELEASE, asked_release, forced, operator
+from modules.operations.gate_memory import forget_service
 from modules.operations.job import start_command
 from modules.operations.require import refusal, unreadable
 from modules.operations.start_job import follow_start, start_job
@@ -94,3 +95,4 @@ def service_removed(service: str) -> Generator[PyinfraCommand, None, None]:
         host.noop(f"{service} is not on this host; {found}")
         return
     yield StringCommand(layout.PYTHON, END, "remove", QuoteString(service), "--by", QuoteString(operator()))
+    yield FunctionCommand(forget_service, (service,), {})

@@ -16,6 +16,12 @@ from modules.release.build import start_seconds
 from modules.release.diagnosis import explain
 
 START = str(layout.PROGRAMS / "start_service.py")
+_started: dict[tuple[str, str], str] = {}
+
+
+def started_here(host: str, service: str) -> str | None:
+    """The release that this run has put in force and seen ready; None where it started none."""
+    return _started.get((host, service))
 
 
 def start_job(plan: ServicePlan, release: str, *, attach: bool = False, instead: str | None = None) -> Job:
@@ -45,6 +51,7 @@ def _most_seconds(plan: ServicePlan) -> int:
 def follow_start(state: State, host: Host, job: Job, service: str, release: str) -> bool:
     """Follow the start, and explain a failure; pyinfra passes `state` and `host` by name."""
     if follow(state, host, job, start_command(job)):
+        _started[host.name, service] = release
         return True
     log = host.get_fact(FailureLog, service=service, release=release) or []
     for line in explain(load_catalog().signatures, log):

@@ -72,14 +72,23 @@ def load_measured(fleet: str, root: Path = ROOT) -> Measured:
 
 def remember(fleet: str, service: MeasuredService, root: Path = ROOT) -> None:
     """Keep one service's result in place of its former one."""
-    path = measured_file(fleet, root)
     kept = load_measured(fleet, root)
     key = f"{service.host}/{service.service}"
-    if kept.services.get(key) == service:
-        return
+    if kept.services.get(key) != service:
+        _write(Measured(services={**kept.services, key: service}), measured_file(fleet, root))
+
+
+def forget(fleet: str, host: str, service: str, root: Path = ROOT) -> None:
+    """Keep nothing more of a service that was taken off its host."""
+    kept = load_measured(fleet, root)
+    rest = {key: one for key, one in kept.services.items() if key != f"{host}/{service}"}
+    if rest != kept.services:
+        _write(Measured(services=rest), measured_file(fleet, root))
+
+
+def _write(measured: Measured, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Hosts are handled by one thread, so nobody else writes between the reading above and this.
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    merged = Measured(services={**kept.services, key: service})
-    beside.write_text(merged.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    beside.write_text(measured.model_dump_json(indent=1) + "\n", encoding="utf-8")
     beside.replace(path)

@@ -83,6 +83,11 @@ def keep(fleet: str, host: str, service: str, record: ServiceRecord, root: Path 
     _write(record_file(fleet, host, service, root), record)
 
 
+def forget_record(fleet: str, host: str, service: str, root: Path = ROOT) -> None:
+    """Keep no record of a service that was taken off its host. Raises `OSError`: see `keep`."""
+    record_file(fleet, host, service, root).unlink(missing_ok=True)
+
+
 def host_file(fleet: str, host: str, root: Path = ROOT) -> Path:
     """Where a host's record lies."""
     return root / fleet / "hosts" / f"{host}.json"

@@ -5,6 +5,7 @@ With `--try` the line alone. Exit status 1 when any service that has a gate did 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -92,8 +93,8 @@ def _when(utc: str) -> str:
     return datetime.fromisoformat(utc).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def table_of(fleet: Fleet, rows: list[Row]) -> Table:
-    """The table as people see it; it is whole on a terminal of 80 columns."""
+def table_of(fleet: Fleet, rows: list[Row], failed: Collection[str] = ()) -> Table:
+    """The table as people see it; it is whole on a terminal of 80 columns. `failed`: hosts on which this run did."""
     table = Table(
         title=f"Fleet {fleet.name}: measured by llama-benchy on each host",
         caption=_legend(rows),
@@ -116,19 +117,31 @@ def table_of(fleet: Fleet, rows: list[Row]) -> Table:
             continue
         table.add_row(
             Text.assemble((row.host.name, "bold"), f"\n{found.gpu or 'no GPU'}"),
-            f"{found.model}\n{found.engine}, {found.profile}\nrelease {found.release}",
+            f"{found.model}\n{found.engine}, {found.profile}\nrelease {found.release}{_gone(found)}",
             _speed(found.metrics.get(prompt), prompt, row.gate),
             _speed(found.metrics.get(decode), decode, row.gate),
-            Text.assemble((found.verdict, _STYLES[found.verdict]), f"\n{_when(found.measured)}"),
+            _verdict(found, this_run_failed=row.host.name in failed),
         )
     return table
 
 
-def print_table(fleet: Fleet) -> None:
-    """Print the table, and what did not pass."""
+def _gone(found: MeasuredService) -> str:
+    """A release that failed may have made way, which only its host knows."""
+    return ",\nwhich failed" if found.verdict is Verdict.FAIL else ""
+
+
+def _verdict(found: MeasuredService, *, this_run_failed: bool) -> Text:
+    style = "dim" if this_run_failed and found.verdict is not Verdict.FAIL else _STYLES[found.verdict]
+    # What stands beside it may be long past.
+    note = ("\nthis run failed", "bold red") if this_run_failed else ""
+    return Text.assemble((found.verdict, style), f"\n{_when(found.measured)}", note)
+
+
+def print_table(fleet: Fleet, failed: Collection[str] = ()) -> None:
+    """Print the table, and what did not pass. `failed`: hosts on which the run that this ends did."""
     console = _console()
     rows = rows_of(fleet, load_measured(fleet.name))
-    console.print(table_of(fleet, rows))
+    console.print(table_of(fleet, rows, failed))
     for row in rows:
         for reason in row.measured.reasons if row.measured is not None else []:
             console.print(f"{row.host.name}/{row.plan.name}: {reason}", markup=False, highlight=False)

@@ -19,7 +19,7 @@ from modules.fleet.files import DATASETS
 from modules.gating import Verdict, measurement_of, thresholds_id, workload_id
 from modules.gating.decision import decide
 from modules.gating.noted import judgement_document
-from modules.operations import gate_memory
+from modules.operations import gate_memory, start_job
 from modules.operations.gate import gate_passed
 from modules.reporting.measured import Figure, Measured, MeasuredService
 from modules.spec.gate import Gate
@@ -107,6 +107,16 @@ def test_a_new_release_is_measured_judged_and_noted() -> None:
     assert request["good"] is True
     assert request["judgement"] == NOTED
     assert measuring(start) == {"measure": {"benchy": 3}, "budget": 1920.0, "append": False}
+
+
+def test_a_release_that_another_run_has_put_in_force_since_is_not_measured_for_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(start_job, "_started", {("spark-1", "gpt-oss"): "r0"})
+    _, (refusal,) = given(replace(PASSED, result=None))
+    text = refusal.get_raw_value()
+    assert "spark-1: this run started release r0 of gpt-oss, and another one has put r1 in force since" in text
+    assert text.endswith("exit 1")
 
 
 def test_other_thresholds_are_judged_without_measuring() -> None:

@@ -9,6 +9,7 @@ import pytest
 from pyinfra.api import FunctionCommand
 
 from modules.facts.releases import HostReleases, ServiceReleases
+from modules.operations.gate_memory import forget_service
 from modules.operations.releases import service_removed, service_rolled_back, service_stopped
 from tests.operations.stub_host import StubHost, commands_of
 from tests.unit.release_samples import service_plan
@@ -75,8 +76,9 @@ def test_a_stop_is_asked_for_once() -> None:
 
 
 def test_a_service_is_removed_once() -> None:
-    _, (removal,) = given(HOST, service_removed, service="gpt-oss")
+    _, (removal, forgotten) = given(HOST, service_removed, service="gpt-oss")
     assert "end_service.py remove gpt-oss" in removal.get_raw_value()
+    assert (forgotten.function, forgotten.args) == (forget_service, ("gpt-oss",))
     host, commands = given(None, service_removed, service="gpt-oss")
     assert commands == []
     assert "gpt-oss is not on this host" in host.noops[0]

@@ -14,7 +14,7 @@ from rich.console import Console
 from modules.fleet import Fleet, load_fleet
 from modules.gating import Verdict
 from modules.reporting import table
-from modules.reporting.measured import Figure, Measured, MeasuredService, load_measured, measured_file, remember
+from modules.reporting.measured import Figure, Measured, MeasuredService, forget, load_measured, measured_file, remember
 from modules.reporting.trial import trial_line
 
 FLEET = """\
@@ -79,6 +79,16 @@ def test_results_are_kept_by_host_and_service(tmp_path: Path) -> None:
         "spark-2/gpt-oss": Verdict.PASS,
     }
     assert load_measured("home", tmp_path) == Measured()
+
+
+def test_a_service_that_is_gone_is_forgotten_and_the_others_are_not(tmp_path: Path) -> None:
+    remember("office", measured("spark-1"), tmp_path)
+    remember("office", measured("spark-2"), tmp_path)
+
+    forget("office", "spark-1", "gpt-oss", tmp_path)
+    forget("office", "spark-1", "gpt-oss", tmp_path)
+
+    assert list(load_measured("office", tmp_path).services) == ["spark-2/gpt-oss"]
 
 
 def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:

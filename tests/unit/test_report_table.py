@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from typer import Exit
 
-from modules.fleet import load_fleet
+from modules.fleet import Fleet, load_fleet
 from modules.gating import Verdict
 from modules.lab.layout import ROOT
 from modules.reporting.measured import Figure, Measured, MeasuredService
@@ -62,18 +63,40 @@ def test_help_and_what_is_no_option_print_no_table(fleet_file: Path, word: str, 
     assert "Traceback" not in said
 
 
-def test_the_table_says_what_was_asked_also_where_that_is_nothing(fleet_file: Path) -> None:
-    fleet = load_fleet(fleet_file)
-    found = MeasuredService(
+def measured(verdict: Verdict) -> MeasuredService:
+    return MeasuredService(
         host="spark-1", service="gpt-oss", engine="vllm", profile="latency", model="gpt-oss-20b", port=8000, gpu=None,
-        release="r1", verdict=Verdict.PASS, measured="2026-11-29T04:45:19Z", reasons=[],
+        release="r1", verdict=verdict, measured="2026-11-29T04:45:19Z", reasons=[],
         metrics={
             "pp2048 c1": Figure(mean=4000.0, std=1.0, values=(4000.0,)),
             "tg128@pp2048 c1": Figure(mean=16.1, std=0.1, values=(16.1,)),
         },
     )  # fmt: skip
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(table_of(fleet, rows_of(fleet, Measured(services={"spark-1/gpt-oss": found}))))
-    text = console.export_text()
+
+
+def shown(fleet: Fleet, found: MeasuredService, failed: Collection[str] = (), width: int = 120) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(table_of(fleet, rows_of(fleet, Measured(services={"spark-1/gpt-oss": found})), failed))
+    return console.export_text()
+
+
+@pytest.mark.parametrize(("failed", "told"), [({"spark-1"}, True), ({"spark-2"}, False), ((), False)])
+def test_figures_of_before_are_not_taken_for_those_of_a_run_that_failed(
+    failed: Collection[str], told: bool, fleet_file: Path
+) -> None:
+    text = shown(load_fleet(fleet_file), measured(Verdict.PASS), failed)
+
+    assert ("this run failed" in text) is told
+
+
+def test_a_release_that_failed_is_not_said_to_serve(fleet_file: Path) -> None:
+    assert "which failed" in shown(load_fleet(fleet_file), measured(Verdict.FAIL))
+    assert "which failed" not in shown(load_fleet(fleet_file), measured(Verdict.WARN))
+
+
+def test_the_table_says_what_was_asked_also_where_that_is_nothing(fleet_file: Path) -> None:
+    fleet = load_fleet(fleet_file)
+    found = measured(Verdict.PASS)
+    text = shown(fleet, found, width=80)
     for words in ("at least 3000", "last good less 15 %", "fleet's median less 10 %", "no threshold", "PASS"):
         assert words in text

@@ -6,6 +6,14 @@ from tests.unit.refused_fleets.refusal import refusal
 
 REFUSALS = (
     refusal(
+        "a host's name that means a group",
+        """\
+        fleet: office
+        hosts: {all: {address: 10.0.0.11}}
+        """,
+        (2, "hosts.all", "the name all is taken: `--limit` and `LIMIT` mean a group by it; choose another name"),
+    ),
+    refusal(
         "unknown key at the top",
         """\
         fleet: office
