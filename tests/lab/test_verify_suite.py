@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import pytest
 
+from modules.fleet.lock import lock_path
 from modules.lab.model.repository import COMMIT, REPOSITORY
 from modules.release.layout import ENCODINGS, snapshot_directory
 from tests.lab.lab_driver import Lab, Run
@@ -128,6 +130,18 @@ def test_a_converged_host_passes(lab: Lab, main_fleet: Path, served: Served) -> 
     assert run.rc == 0, run.text
     assert " passed" in run.stdout
     assert "skipped" not in run.stdout
+
+
+def test_it_names_a_release_that_is_not_the_wanted_one(lab: Lab, main_fleet: Path, served: Served) -> None:
+    def change(fleet: dict[str, Any]) -> None:
+        fleet["hosts"] = {HOST: fleet["hosts"][HOST]}
+        fleet["defaults"]["services"]["gpt-oss"]["flags"] = {"max-num-seqs": 7}
+
+    fleet = lab.write_fleet("another-wish", change)
+    lock_path(fleet).write_text(lock_path(main_fleet).read_text())
+    run = verify(lab, fleet)
+    assert failing(run) == {"test_the_release_in_force_is_the_one_that_the_fleet_file_wants"}, run.text
+    assert re.search(r"spark-1: release \w{12} of gpt-oss is in force, and the fleet file wants \w{12}", run.stdout)
 
 
 @pytest.mark.parametrize("damage", DAMAGES, indirect=True)

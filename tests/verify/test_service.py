@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from shlex import quote
 
-from modules.fleet import ServicePlan
+from modules.fleet import ServicePlan, load_fleet
+from modules.fleet.lock import read_lock
+from modules.images.reference import image_reference
+from modules.operations.engine import service_secrets
 from modules.release import layout
+from modules.release.build import Surroundings, build_release
 from tests.verify.conftest import Spark
 
 _ID_AND_RECIPE = "'{{ .Id }} {{ with .Config.Labels }}{{ index . \"tinderbox.recipe\" }}{{ end }}'"
@@ -21,6 +25,7 @@ class InForce:
     plan: ServicePlan
     release: str
     image: str
+    commit: str
 
 
 def _in_force(spark: Spark) -> Iterator[InForce]:
@@ -28,7 +33,7 @@ def _in_force(spark: Spark) -> Iterator[InForce]:
         current = f"/var/lib/tinderbox/ledger/{plan.name}/current"
         entry = json.loads(spark.root(f"cat {current} 2>/dev/null || echo null"))
         assert entry is not None, f"{spark.name}: {plan.name} has no release in force; run deploys/engine.py"
-        yield InForce(plan, entry["id"], entry["release"]["image"])
+        yield InForce(plan, entry["id"], entry["release"]["image"], entry["release"]["commit"])
 
 
 def test_the_unit_is_valid_enabled_and_active(spark: Spark) -> None:
@@ -72,6 +77,26 @@ def _post(spark: Spark, service: ServicePlan, url: str, body: dict[str, object])
     config = "--config -" if header else ""
     curl = f"curl --silent --show-error --max-time 120 {config} --json {quote(json.dumps(body))} {url}"
     return spark.root(f"{header}{curl}")
+
+
+def test_the_release_in_force_is_the_one_that_the_fleet_file_wants(spark: Spark) -> None:
+    """An earlier one serves where the wish has failed, or where nobody has deployed it yet."""
+    lock = read_lock(load_fleet().path)
+    systemd = int(spark.root("systemctl --version").split()[1])
+    for service in _in_force(spark):
+        plan = service.plan
+        around = Surroundings(
+            image=image_reference(plan.recipe, lock),
+            commit=service.commit,
+            home=spark.plan.settings.weights.home,
+            systemd=systemd,
+            secrets=service_secrets(plan),
+        )
+        wanted = build_release(plan, around).id
+        assert service.release == wanted, (
+            f"{spark.name}: release {service.release} of {plan.name} is in force, and the fleet file wants {wanted}; "
+            "run deploys/spark.py. What became of each: deploys/history.py"
+        )
 
 
 def test_the_image_in_force_is_the_one_that_was_built(spark: Spark) -> None:
