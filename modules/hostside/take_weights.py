@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modules.hostside.arriving import Arriving
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.page_cache import drop
     from modules.hostside.progress import Progress, Tally
     from modules.hostside.swarm import Request, Swarm
     from modules.hostside.swarm_pieces import HASH_BYTES, hashes, ordered, pieces
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
     )
     from modules.hostside.weights_stamp import WantedFile
 else:
+    from arriving import Arriving
     from atomic import read_json, write_json
+    from page_cache import drop
     from progress import Progress, Tally
     from swarm import Request, Swarm
     from swarm_pieces import HASH_BYTES, hashes, ordered, pieces
@@ -100,6 +104,9 @@ def run(request: Request, progress: Progress) -> None:
     if swarm is not None:
         linger(swarm, progress)
         swarm.close()
+        # On a GB10 the page cache is the GPU's memory.
+        for file in missing:
+            drop(repository.blob(file))
 
 
 def take(request: Request, missing: list[WantedFile], progress: Progress) -> Swarm:
@@ -112,10 +119,19 @@ def take(request: Request, missing: list[WantedFile], progress: Progress) -> Swa
     missing = [file for file in missing if file.size]
     swarm = Swarm(request, *gathered(request, missing, progress))
     memory = repository.folder / ".tinderbox-swarm.json"
-    await_all(swarm, memory, [part_of(repository, file, PEER_PART) for file in missing], progress)
+    parts = {file.digest: part_of(repository, file, PEER_PART) for file in missing}
+    arriving = Arriving(parts, swarm.files, pieces(swarm.files, request.piece_bytes))
+    await_all(swarm, memory, list(parts.values()), arriving, progress)
     total = sum({file.digest: file.size for file in request.files}.values())
     tally = Tally(progress, "verifying", total, total - sum(file.size for file in missing))
-    wrong = check_parts(repository, missing, PEER_PART, tally.add, rename=lambda _, blob: swarm.rename(blob.name))
+    wrong = check_parts(
+        repository,
+        missing,
+        PEER_PART,
+        tally.add,
+        rename=lambda _, blob: swarm.rename(blob.name),
+        found=arriving.found(),
+    )
     memory.unlink(missing_ok=True)
     if wrong:
         raise GiveUpError("came whole from the peers, and is another on this disk: " + "; ".join(wrong))
@@ -159,8 +175,8 @@ def recalled(memory: Path, piece_bytes: int) -> dict[int, list[bool]]:
     return {int(number): [mark == "1" for mark in str(marks)] for number, marks in blocks.items()}
 
 
-def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress) -> None:
-    """Wait until all is here, and remember on the way what of it is, for a process that is killed."""
+def await_all(swarm: Swarm, memory: Path, parts: list[Path], arriving: Arriving, progress: Progress) -> None:
+    """Wait until all is here; on the way, hash what is, and remember it for a process that is killed."""
     total, best, moved = sum(file.size for file in swarm.files), -1, time.monotonic()
     remembered = starves_until = 0.0
     while True:
@@ -173,13 +189,16 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress)
         if status.errc.value():
             raise GiveUpError(f"{swarm.request.repository.folder}: {status.errc.message()}: mend that and run again")
         if status.is_seeding:
+            remember(swarm, memory, parts)
             return
         if status.total_done > best:
             best, moved = status.total_done, time.monotonic()
         elif time.monotonic() - moved > PATIENCE_S:
             raise GiveUpError(_stalled(swarm, status.total_done, total))
         if time.monotonic() - remembered > _REMEMBER_S:
+            have = swarm.have()
             remember(swarm, memory, parts)
+            arriving.advance(have)
             remembered = time.monotonic()
         time.sleep(_TICK_S)
 

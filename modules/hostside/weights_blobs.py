@@ -137,13 +137,22 @@ def check_parts(
     files: Iterable[WantedFile],
     kind: str,
     on_bytes: OnBytes,
+    *,
     rename: Callable[[Path, Path], object] = Path.replace,
+    found: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Hash what was gathered, and make a blob of each that is right; says what is wrong with the others."""
+    """Hash what was gathered, and make a blob of each that is right; says what is wrong with the others.
+
+    `found`: digest → that of the content, where it was hashed as it came. What it says to be wrong is read again.
+    """
     files = list(files)
 
     def judge(file: WantedFile) -> str | None:
-        return difference(part_of(repository, file, kind), file, on_bytes=on_bytes, shown=Path(file.path))
+        part = part_of(repository, file, kind)
+        if (found or {}).get(file.digest) == file.digest and part.stat().st_size == file.size:
+            on_bytes(file.size)
+            return None
+        return difference(part, file, on_bytes=on_bytes, shown=Path(file.path))
 
     wrong = in_parallel(judge, files)
     for file in files:
