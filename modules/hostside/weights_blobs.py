@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import write_json, write_text
+    from modules.hostside.hashing import OnBytes
     from modules.hostside.weights_stamp import (
         Repository,
         WantedFile,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     )
 else:
     from atomic import write_json, write_text
+    from hashing import OnBytes
     from weights_stamp import (
         Repository,
         WantedFile,
@@ -49,8 +51,6 @@ _TREE_FORMAT = 1
 # A client that is at work writes all the time.
 _ORPHAN_S = 3600
 _GIB = 1024**3
-
-OnBytes = Callable[[int], None]
 
 
 class GiveUpError(Exception):
