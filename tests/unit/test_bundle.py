@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.unit.safetensors_samples import shard
+
 # As the programs import them on a host, so that what is patched here is what they use.
+
 if TYPE_CHECKING:
     from modules.hostside import (
         bundle_state,
@@ -41,7 +44,7 @@ else:
 
 COMMIT = "c" * 40
 FILTERS: dict[str, list[str]] = {"include": [], "exclude": []}
-LARGE, SMALL = b"weights " * 1000, b'{"a": 1}'
+LARGE, SMALL = shard(8000, b"weights "), b'{"a": 1}'
 
 
 def git_blob(content: bytes) -> str:
