@@ -11,10 +11,12 @@ right; 1 with the reason in the last lines.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -153,6 +155,8 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress)
         swarm.prefer(starving=time.monotonic() < starves_until)
         status = swarm.status()
         progress.report("from peers", status.total_done, total, "bytes")
+        if swarm.disk_trouble is not None:
+            raise blobs.GiveUpError(_disk_trouble(swarm.request, swarm.disk_trouble))
         if status.errc.value():
             raise blobs.GiveUpError(
                 f"{swarm.request.repository.folder}: {status.errc.message()}: mend that and run again"
@@ -167,6 +171,18 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress)
             remember(swarm, memory, parts)
             remembered = time.monotonic()
         time.sleep(_TICK_S)
+
+
+def _disk_trouble(request: Request, error: OSError) -> str:
+    """Libtorrent has stopped since a file can not be written, or read."""
+    digest = Path(str(error.filename)).name.removesuffix(blobs.PEER_PART)
+    paths = [file.path for file in request.files if file.digest == digest]
+    what = f"{error.strerror}: mend that and run again"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        what = "the disk is full (df -h): make room and run again; what came is kept"
+    return (
+        f"{request.repository.name}{''.join(f', {path},' for path in paths[:1])} in {request.repository.folder}: {what}"
+    )
 
 
 def _stalled(swarm: Swarm, done: int, total: int) -> str:
@@ -190,7 +206,9 @@ def remember(swarm: Swarm, memory: Path, parts: list[Path]) -> None:
                 os.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
-    write_json(memory, {"boot": _BOOT.read_text(), "piece_bytes": swarm.request.piece_bytes, "unfinished": blocks})
+    # Where the disk is full, libtorrent says so, too, and by the file.
+    with suppress(OSError):
+        write_json(memory, {"boot": _BOOT.read_text(), "piece_bytes": swarm.request.piece_bytes, "unfinished": blocks})
 
 
 def linger(swarm: Swarm, progress: Progress) -> None:
