@@ -3,7 +3,8 @@
 Runs in the tools' environment, as a job. What is there already is not fetched again; a file that is not what the hub
 publishes is set aside under `<home>/tinderbox-set-aside`, and fetched anew, alone.
 
-Writes the job's `result.json`: `commit` (what the revision stands for) and `notes` (which files were wrong).
+Writes the job's `result.json`: `commit` (what the revision stands for), `notes` (which files were wrong) and `files`
+(path → hash and size, as the fleet's lock has them).
 
 Exit status: 0 all files are there and right; 1 with the reason in the last lines.
 """
@@ -52,7 +53,10 @@ _PUBLIC_HUB = "https://huggingface.co"
 
 @dataclass(frozen=True)
 class Request:
-    """What is wanted. `commit`: what the revision is pinned to, where that is known."""
+    """What is wanted. `commit`: what the revision is pinned to, where that is known.
+
+    `locked`: path → what the fleet's lock has of the commit's files.
+    """
 
     endpoint: str
     repository: Repository
@@ -62,6 +66,7 @@ class Request:
     workers: int
     reserve_bytes: int
     token: str | None
+    locked: dict[str, str]
 
 
 def resolve(request: Request) -> tuple[str, list[WantedFile], dict[str, object] | None]:
@@ -95,6 +100,18 @@ def resolve(request: Request) -> tuple[str, list[WantedFile], dict[str, object] 
             f"no file of {request.repository.name}@{commit} is left by its filters: {request.filters}"
         )
     return commit, files, {entry.path: _listed(entry) for entry in entries}
+
+
+def require_locked(request: Request, commit: str, files: list[WantedFile]) -> None:
+    """Refuse a hub that lists another content than it did when the fleet's lock was written: a commit never changes."""
+    for file in files:
+        known = request.locked.get(file.path, file.line)
+        if known != file.line:
+            raise blobs.GiveUpError(
+                f"{request.repository.name}@{commit}, {file.path}: {request.endpoint} lists {file.line}, the fleet's "
+                f"lock has {known}: a commit's files never change, so do not trust that hub (`network.hub`); if it is the "
+                "lock that is wrong, take the entry out of it"
+            )
 
 
 def _listed(entry: RepoFile) -> dict[str, object]:
@@ -194,10 +211,11 @@ def run(request: Request, progress: Progress) -> None:
     with blobs.alone(request.repository):
         progress.report("asking the hub")
         commit, files, tree = resolve(request)
+        require_locked(request, commit, files)
         blobs.require_space(request.repository, files, request.reserve_bytes)
         notes = make_right(request, commit, files, progress)
         blobs.publish(request.repository, request.revision, commit, files, filters=request.filters, tree=tree)
-    tell_result({"commit": commit, "notes": notes})
+    tell_result({"commit": commit, "notes": notes, "files": {file.path: file.line for file in files}})
     print(json.dumps({"commit": commit, "files": len(files), "bytes": sum(file.size for file in files)}))
 
 
@@ -213,6 +231,7 @@ def parse(words: list[str] | None = None) -> Request:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--reserve-bytes", type=int, default=0)
     parser.add_argument("--token-file", type=Path)
+    parser.add_argument("--locked", type=Path, help="JSON: path → what the fleet's lock has of it")
     arguments = parser.parse_args(words)
     return Request(
         endpoint=os.environ.get("HF_ENDPOINT", _PUBLIC_HUB).rstrip("/"),
@@ -223,6 +242,7 @@ def parse(words: list[str] | None = None) -> Request:
         workers=arguments.workers,
         reserve_bytes=arguments.reserve_bytes,
         token=arguments.token_file.read_text().strip() if arguments.token_file else None,
+        locked=json.loads(arguments.locked.read_text()) if arguments.locked else {},
     )
 
 

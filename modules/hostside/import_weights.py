@@ -76,7 +76,7 @@ def run(wish: argparse.Namespace, progress: Progress) -> None:
         for file in missing:
             bring(bundle, model["folder"], repository, file, copied)
         blobs.publish(repository, wish.revision, model["commit"], files, filters=filters, tree=model["tree"])
-    tell_result({"commit": model["commit"], "notes": notes})
+    tell_result({"commit": model["commit"], "notes": notes, "files": {file.path: file.line for file in files}})
     print(json.dumps({"commit": model["commit"], "files": len(files), "bytes": total}))
 
 

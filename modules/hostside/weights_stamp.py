@@ -43,6 +43,11 @@ class WantedFile:
     digest: str
     lfs: bool
 
+    @property
+    def line(self) -> str:
+        """As a fleet's lock has it."""
+        return f"{'sha256' if self.lfs else 'git'}:{self.digest} {self.size}"
+
 
 @dataclass(frozen=True)
 class Repository:

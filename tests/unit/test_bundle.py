@@ -249,7 +249,9 @@ def test_weights_come_from_the_bundle_verified_and_as_the_hub_lays_them_out(
     stamp = weights_stamp.read_stamp(repository, COMMIT)
     assert stamp is not None
     assert weights_stamp.touched(stamp) == []
-    assert json.loads((host / "result.json").read_text()) == {"commit": COMMIT, "notes": []}
+    found = json.loads((host / "result.json").read_text())
+    assert (found["commit"], found["notes"]) == (COMMIT, [])
+    assert found["files"] == {file.path: file.line for file in FILES}
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,10 @@ def test_wanted_files_come_once_in_the_ordinary_layout_and_are_known_again(hub: 
 
     assert {path.name: path.read_bytes() for path in hub.snapshot.iterdir()} == {**LARGE, **SMALL}
     assert (hub.snapshot.parents[1] / "refs" / "main").read_text() == COMMIT
-    assert json.loads((hub.root / "result.json").read_text()) == {"commit": COMMIT, "notes": []}
+    found = json.loads((hub.root / "result.json").read_text())
+    assert (found["commit"], found["notes"]) == (COMMIT, [])
+    assert found["files"]["config.json"] == f"git:{blob_id(SMALL['config.json'])} {len(SMALL['config.json'])}"
+    assert found["files"].keys() == {**LARGE, **SMALL}.keys()
     assert not [path for path in hub.requests() if "original" in path or "metal" in path]
     seen = hub.look()
     assert (seen["stamped"], seen["problems"], seen["files"]) == (True, [], 3)
@@ -492,6 +495,24 @@ def test_files_that_are_right_one_by_one_but_make_no_checkpoint_are_told_and_nev
     assert hub.look()["stamped"] is False
     assert hub.fetch() == 0
     assert hub.look()["problems"] == []
+
+
+def test_a_hub_that_lists_other_content_than_the_lock_has_is_refused_before_a_byte(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = {name: f"sha256:{hashlib.sha256(data).hexdigest()} {len(data)}" for name, data in LARGE.items()}
+    altered = shard(21000, b"evil")
+    hub.publish({"model-2.safetensors": altered})
+    (hub.root / "locked.json").write_text(json.dumps(lines))
+
+    assert hub.fetch("--locked", str(hub.root / "locked.json")) == 1
+
+    told = capsys.readouterr().err
+    assert f"owner/tiny@{COMMIT}, model-2.safetensors: {hub.endpoint} lists sha256:" in told
+    assert f"the fleet's lock has {lines['model-2.safetensors']}" in told
+    assert not [path for path in hub.requests() if "resolve" in path]
+    hub.publish({})
+    assert hub.fetch("--locked", str(hub.root / "locked.json")) == 0
 
 
 GATED_TOKEN = "hf_" + "OfSomebodyWhoHasAccepted0123456789"
