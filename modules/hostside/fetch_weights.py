@@ -109,8 +109,8 @@ def require_locked(request: Request, commit: str, files: list[WantedFile]) -> No
         if known != file.line:
             raise blobs.GiveUpError(
                 f"{request.repository.name}@{commit}, {file.path}: {request.endpoint} lists {file.line}, the fleet's "
-                f"lock has {known}: a commit's files never change, so do not trust that hub (`network.hub`); if it is the "
-                "lock that is wrong, take the entry out of it"
+                f"lock has {known}: a commit's files never change, so do not trust that hub (`network.hub`); if it is "
+                "the lock that is wrong, take the entry out of it"
             )
 
 

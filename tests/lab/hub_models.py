@@ -54,6 +54,18 @@ class HubModel:
         self._write(index)
         return commit
 
+    def alter(self, commit: str, files: Mapping[str, bytes]) -> None:
+        """Have a commit be other files than it was."""
+        work = self._folder / "work"
+        for path, data in files.items():
+            (work / path).parent.mkdir(parents=True, exist_ok=True)
+            (work / path).write_bytes(data)
+        index = self._index()
+        index["commits"][commit] = listing(work)
+        shutil.rmtree(self._folder / commit)
+        work.rename(self._folder / commit)
+        self._write(index)
+
     def publish_the_labs(self, token: str) -> None:
         """Have the model that the lab serves here once more, for whoever has this token."""
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from modules.fleet.lock import lock_path
+from modules.fleet.lock import lock_path, read_lock
 from tests.lab.hub_models import CONFIG, ONE, TWO, HubModel, content, hub_model
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.spread_driver import DEPLOY
@@ -64,6 +64,27 @@ def test_a_branch_that_moves_is_followed_only_when_the_lock_is_let_go(lab: Lab, 
     assert second in lock_path(pair).read_text()
     for host in (HOST, OTHER):
         model.whole(host, HOME, second)
+
+
+def test_a_mirror_that_publishes_other_hashes_for_the_same_commit_is_refused(lab: Lab, model: HubModel) -> None:
+    files = content("true")
+    commit = model.publish(files)
+    written = fleet(lab, model, "altered")
+    assert lab.converge(DEPLOY, fleet=written).rc == 0
+    assert read_lock(written).listing(model.repository, commit).keys() == files.keys()
+    lab.ssh(HOST, f"sudo rm -rf {HOME}")
+    model.alter(commit, {**files, TWO: content("evil")[TWO]})
+    before = len(lab.requests())
+
+    refused = lab.converge(DEPLOY, fleet=written)
+
+    assert refused.rc == 1, refused.text
+    assert f"spark-2: {model.repository}@{commit}, {TWO}: https://hub.lab lists sha256:" in refused.stderr
+    assert "so do not trust that hub" in refused.stderr
+    assert model.fetched(before) == []
+    model.alter(commit, files)
+    assert lab.converge(DEPLOY, fleet=written).rc == 0
+    model.whole(HOST, HOME, commit)
 
 
 def test_a_commit_that_is_gone_from_the_hub_is_told_and_what_is_here_stays_good(lab: Lab, model: HubModel) -> None:
