@@ -144,6 +144,7 @@ class Swarm:
         self._known = addresses | set(request.allowed)
         self._givers = addresses - set(request.takers)
         self._away: set[str] = set()
+        self.disk_trouble: OSError | None = None
         listen = ",".join(f"{address}:{request.port}" for address in request.listen)
         # With one address, peers shall see us come from it; with several, the route to each decides.
         source = request.listen[0] if len(request.listen) == 1 else ""
@@ -193,7 +194,13 @@ class Swarm:
 
     def alerts(self) -> list[Any]:
         """What happened since the last look."""
-        return list(self._session.pop_alerts())
+        found = list(self._session.pop_alerts())
+        for alert in found:
+            # After this, libtorrent gives on what it has, and takes nothing more, without another word.
+            if isinstance(alert, lt.file_error_alert) and self.disk_trouble is None:
+                path = Path(str(alert.filename()))
+                self.disk_trouble = OSError(alert.error.value(), str(alert.error.message()), str(path))
+        return found
 
     def connect(self) -> None:
         """Try those peers that are not connected."""

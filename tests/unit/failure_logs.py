@@ -404,6 +404,12 @@ STORIES: dict[str, Story] = {
         "httpx.ConnectError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate in "
         "certificate chain (_ssl.c:1000)\n",
     ),
+    "certificate-not-valid-now": Story(
+        "fetch",
+        "ERROR: Could not install: HTTPSConnectionPool(host='pypi.lab', port=443): Max retries exceeded (Caused by "
+        "SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate "
+        "is not yet valid (_ssl.c:992)')))\n",
+    ),
     "nccl-socket": Story(
         "engine",
         "spark-1:99:99 [0] NCCL INFO NET/Socket : Using [0]enp1s0f1np1:192.168.100.1<0>\n" + VLLM_LOADED + VLLM_SERVING,

@@ -65,7 +65,8 @@ def test_weights_and_encodings_are_mounted_to_be_read() -> None:
     text = release().unit
     assert f"type=bind,source={HOME}/hub,target={HOME}/hub,readonly" in text
     assert "target=/var/lib/tinderbox/encodings,readonly" in text
-    assert release().environment["TIKTOKEN_ENCODINGS_BASE"] == "/var/lib/tinderbox/encodings"
+    for name in ("TIKTOKEN_ENCODINGS_BASE", "TIKTOKEN_CACHE_DIR", "TIKTOKEN_RS_CACHE_DIR"):
+        assert release().environment[name] == "/var/lib/tinderbox/encodings"
 
 
 def test_the_engine_is_kept_from_the_network() -> None:

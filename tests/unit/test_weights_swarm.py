@@ -20,6 +20,7 @@ from modules.hostside.progress import Progress
 from modules.hostside.swarm_pieces import hashes, information, ordered, piece_bytes, pieces
 from modules.hostside.weights_blobs import HUB_PART, PEER_PART
 from modules.hostside.weights_stamp import Repository
+from tests.unit.safetensors_samples import shard
 
 if TYPE_CHECKING:
     from modules.hostside.swarm import Request, Swarm, priorities
@@ -35,7 +36,11 @@ COMMIT, NAME = "c" * 40, "owner/tiny"
 # Each of the processes that run tests at once, also of other copies of the project, has a port of its own, below those
 # that outgoing connections take.
 PORT = 22000 + os.getpid() % 10000
-CONTENT = {"model-1.safetensors": os.urandom(1_500_000), "model-2.safetensors": os.urandom(700_001), "empty": b""}
+CONTENT = {
+    "model-1.safetensors": shard(1_500_000, os.urandom(1_500_000)),
+    "model-2.safetensors": shard(700_001, os.urandom(700_001)),
+    "empty": b"",
+}
 FILES = [WantedFile(name, len(data), hashlib.sha256(data).hexdigest(), lfs=True) for name, data in CONTENT.items()]
 TREE: dict[str, object] = {"model-1.safetensors": {"size": 1_500_000, "blob_id": "x"}}
 FILTERS: dict[str, list[str]] = {"include": [], "exclude": []}
