@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from modules.images.reference import image_reference
 from modules.operations.asked import forced
 from modules.operations.follow import follow
 from modules.operations.job import start_command
-from modules.operations.memory import Reckoned, memory_of, needed_memory, room_for
+from modules.operations.managed_files import settle
+from modules.operations.memory import Reckoned, memory_document, memory_of, room_for, services_file
 from modules.operations.require import refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
@@ -46,7 +48,7 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         repository=layout.model_directory(home, plan.model.repository),
         revision=pinned_commit(plan.model) or plan.model.revision,
         model_file=plan.model.file,
-        files=[*files, layout.secret_file(plan.name)],
+        files=[*files, layout.secret_file(plan.name), layout.services_file()],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
     )
 
@@ -63,7 +65,7 @@ def stage_request(start: Start, reckoned: Reckoned | None) -> str:
                 *({"path": file.path, "content": file.content, "secret": file.secret} for file in files),
                 {
                     "path": layout.memory_file(plan.name),
-                    "content": json.dumps({"needs": needed_memory(reckoned)}) + "\n",
+                    "content": json.dumps(memory_document(start.services, plan, reckoned)) + "\n",
                     "secret": False,
                 },
             ],
@@ -100,6 +102,9 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     around = Surroundings(image, found.commit or "unknown", home, found.systemd, secrets)
     release = build_release(plan, around)
     files = release_files(release, secrets)
+    beside = services_file(services)
+    if found.files.get(beside.path) != hashlib.sha256(str(beside.content).encode()).hexdigest():
+        yield from settle([beside])
     action = decide(release, files, found)
     bad = turned_away(release, action, found)
     if bad is not None and not forced():

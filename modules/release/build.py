@@ -39,7 +39,7 @@ def _await_ready(plan: ServicePlan) -> tuple[str, ...]:
     service, readiness = plan.service, plan.engine.readiness
     words = [layout.PYTHON, str(layout.PROGRAMS / "await_ready.py"), "--service", plan.name]
     words += ["--url", layout.endpoint(service.listen, service.port), "--model", plan.model.served_as]
-    words += ["--timeout", str(start_seconds(plan))]
+    words += ["--timeout", str(start_seconds(plan)), "--memory", layout.memory_file(plan.name)]
     if key_variable(plan) is not None:
         words += ["--secret-file", layout.secret_file(plan.name), "--key-variable", str(key_variable(plan))]
     # As `--flag=value`, since an expression may begin with a dash.

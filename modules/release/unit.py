@@ -75,13 +75,22 @@ def attempts_window_s(start_s: int) -> int:
     return START_ATTEMPTS * (start_s + LONGEST_PAUSE_S + STOP_S)
 
 
+def _program(name: str, *words: str) -> str:
+    return " ".join(word(one) for one in (layout.PYTHON, str(layout.PROGRAMS / name), *words))
+
+
 def render_unit(unit: UnitText) -> str:
     """Text of the unit file. The container's name is ours alone, so removing a leftover of it touches nobody else's."""
     return _template().render(
         unit=unit,
         run=lines(unit.run, unit.image),
         await_ready=lines(unit.await_ready),
-        memory_gate=lines((layout.PYTHON, str(layout.PROGRAMS / "memory_gate.py"), layout.memory_file(unit.service))),
+        memory_gate=_program(
+            "memory_gate.py",
+            layout.memory_file(unit.service),
+            *("--beside", layout.services_file(), "--before", layout.before_file(unit.service)),
+        ),
+        memory_return=_program("memory_return.py", layout.memory_file(unit.service), layout.before_file(unit.service)),
         docker=DOCKER,
         container=layout.container_name(unit.service),
         attempts=START_ATTEMPTS,

@@ -82,6 +82,11 @@ def test_why_a_start_failed_in_one_line(line: str, told: str) -> None:
     assert found.startswith(told)
 
 
+def test_what_the_load_guard_did_is_told_before_what_others_saw_of_it() -> None:
+    lines = ["load-guard: stopped the engine: it was loading", "await-ready: not ready after 9 s: the server has ended"]
+    assert why_not_ready(lines, {}) == "stopped the engine: it was loading"
+
+
 @pytest.fixture
 def machine_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
     return machines(monkeypatch, tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from modules.hostside import memory_return
 from modules.release.build import build_release
 from modules.release.unit import START_ATTEMPTS, attempts_window_s, lines, word
 from tests.unit.release_samples import service_plan, surroundings
@@ -84,7 +85,22 @@ def test_leftovers_of_our_own_name_only_are_removed() -> None:
 
 
 def test_no_start_without_room() -> None:
-    gate = "ExecStartPre=/usr/bin/python3 /usr/local/lib/tinderbox/memory_gate.py /etc/tinderbox/gpt-oss.memory.json"
+    gate = (
+        "ExecStartPre=/usr/bin/python3 /usr/local/lib/tinderbox/memory_gate.py /etc/tinderbox/gpt-oss.memory.json "
+        "--beside /etc/tinderbox/services.json --before /run/tinderbox/gpt-oss.before\n"
+    )
     text = unit()
     assert gate in text
     assert text.index(gate) < text.index("ExecStart=")
+
+
+def test_the_load_is_guarded_by_the_services_own_memory_file() -> None:
+    assert "--memory /etc/tinderbox/gpt-oss.memory.json" in unit()
+
+
+def test_a_stop_ends_with_the_memory_back_and_never_fails_for_it() -> None:
+    text = unit()
+    wait = "ExecStopPost=-/usr/bin/python3 /usr/local/lib/tinderbox/memory_return.py /etc/tinderbox/gpt-oss.memory.json"
+    # Only once the container is gone.
+    assert text.index("ExecStopPost=-/usr/bin/docker rm") < text.index(wait)
+    assert int(directives(text)["TimeoutStopSec"]) > memory_return.WAIT_S
