@@ -11,6 +11,7 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
+from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState
 from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
@@ -30,6 +31,7 @@ from modules.release.files import HostFile, release_files
 from modules.spec.release import Release
 
 LEDGER = str(layout.PROGRAMS / "ledger.py")
+NEIGHBOURS = str(layout.PROGRAMS / "neighbours.py")
 
 
 def service_secrets(plan: ServicePlan) -> dict[str, str]:
@@ -102,9 +104,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     around = Surroundings(image, found.commit or "unknown", home, found.systemd, secrets)
     release = build_release(plan, around)
     files = release_files(release, secrets)
-    beside = services_file(services)
-    if found.files.get(beside.path) != hashlib.sha256(str(beside.content).encode()).hexdigest():
-        yield from settle([beside])
+    yield from _neighbours_told(services, found)
     action = decide(release, files, found)
     bad = turned_away(release, action, found)
     if bad is not None and not forced():
@@ -120,6 +120,22 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     # Only of a good one, since a release that is gone back to may need it.
     if not secrets and found.last_good == release.id and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
+
+
+def _neighbours_told(services: HostPlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
+    """Have the host know which services belong on it together; one that is left over makes way for them."""
+    beside = services_file(services)
+    if found.files.get(beside.path) == hashlib.sha256(str(beside.content).encode()).hexdigest():
+        return
+    there = host.get_fact(HostReleases) or {}
+    for name in sorted(set(there) - {one.name for one in services.services}):
+        host.log(
+            f"service {name} is on this host, and the fleet file does not have it: it makes way when another service "
+            f"starts, and does not come back with a boot. To take it off: deploys/remove.py",
+            log_func=logger.warning,
+        )
+    yield from settle([beside])
+    yield StringCommand(layout.PYTHON, NEIGHBOURS, "settle")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 from pyinfra.api import FunctionCommand
 
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
+from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState, Underway, UnitState
 from modules.fleet import Fleet, HostPlan
 from modules.images.reference import image_reference
@@ -71,7 +72,11 @@ LARGE = replace(SMALL, checkpoint=describe({"BF16": 150 * GIB}, CONFIG))
 def given(
     state: ServiceState | None, plan: Any = PLAN, checkpoint: CheckpointState | None = SMALL
 ) -> tuple[StubHost, list[Any]]:
-    host = StubHost({ServiceRelease: state, CheckpointFiles: checkpoint})
+    host = StubHost({
+        ServiceRelease: state,
+        CheckpointFiles: checkpoint,
+        HostReleases: {"gpt-oss": None, "former-name": None},
+    })  # fmt: skip
     memory._told.clear()
     services = HostPlan("spark-1", HostSettings.model_validate({"weights": {"home": HOME}}), (plan,))
     return host, commands_of(host, service_running, plan=plan, services=services)
@@ -95,9 +100,15 @@ def test_a_host_that_serves_the_release_gets_nothing() -> None:
 
 
 def test_a_host_is_told_which_services_belong_on_it_without_a_start() -> None:
-    _, (placed,) = given(replace(SERVING, files=SERVING.files | {layout.services_file(): "of another fleet file"}))
+    host, (placed, told) = given(
+        replace(SERVING, files={**SERVING.files, layout.services_file(): "of another fleet file"})
+    )
     assert layout.services_file() in placed.get_raw_value()
     assert placed.connector_arguments["_stdin"] == '{"services": ["gpt-oss"]}\n'
+    assert told.get_raw_value() == f"/usr/bin/python3 {engine.NEIGHBOURS} settle"
+    # Not those that belong there.
+    (warning,) = host.logged
+    assert warning.startswith("service former-name is on this host, and the fleet file does not have it")
 
 
 def test_a_bare_host_gets_the_release_and_one_start() -> None:

@@ -450,6 +450,10 @@ STORIES: dict[str, Story] = {
         "memory-return: 34.2 GiB of the memory have not come back after 15 s: 80.1 GiB are available, 114.3 GiB were "
         "to be\n",
     ),
+    "gpu-lost-by-reload": Story(
+        "engine",
+        "gpu-check: service embed is restarted: its container had lost the GPU after systemd read its units anew\n",
+    ),
     "batched-tokens-too-large": Story(
         "engine",
         VLLM_LOADED + _core("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 11.25 GiB."),

@@ -62,6 +62,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path)
     monkeypatch.setattr(subprocess, "run", host.run)
     monkeypatch.setattr(end_service, "unit_state", lambda _: {"ActiveState": host.active})
+    monkeypatch.setattr("gpus_kept.run", lambda *_: None)
     return host
 
 
