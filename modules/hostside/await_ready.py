@@ -104,6 +104,15 @@ def reply_text(body: bytes) -> str:
     return "".join(part for part in parts if isinstance(part, str)).strip()
 
 
+def reply_tokens(body: bytes) -> bool:
+    """Whether a chat completion holds a token: by its own count, where it tells one, else by its text."""
+    try:
+        made = json.loads(body)["usage"]["completion_tokens"]
+    except (ValueError, KeyError, TypeError):
+        made = None
+    return made > 0 if isinstance(made, int) else bool(reply_text(body))
+
+
 def generate(endpoint: Endpoint, timeout: float) -> str:
     """Ask for a short reply. Returns its text, which may be empty."""
     question = {

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from modules.hostside.activation import BusyError, alone
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import SETTINGS, STATE, Ledger, note_lost_gpu
-    from modules.hostside.service_unit import run, unit_name, unit_state
+    from modules.hostside.service_unit import run, unit_name, unit_state, watch_unit
 else:
     import release_story as story
     from activation import BusyError, alone
     from gpus_kept import gpus_kept
     from ledger import SETTINGS, STATE, Ledger, note_lost_gpu
-    from service_unit import run, unit_name, unit_state
+    from service_unit import run, unit_name, unit_state, watch_unit
 
 UNITS = Path("/etc/systemd/system")
 _RUNS = {"active", "activating", "deactivating", "reloading"}
@@ -51,7 +51,8 @@ def stop(ledger: Ledger) -> None:
 def remove(ledger: Ledger, state: Path, settings: Path, units: Path) -> None:
     """Take away all that is the service's alone; it is stopped."""
     run("docker", "rm", "--force", f"tinderbox-{ledger.service}")
-    (units / unit_name(ledger.service)).unlink(missing_ok=True)
+    for unit in (unit_name(ledger.service), watch_unit(ledger.service)):
+        (units / unit).unlink(missing_ok=True)
     with gpus_kept(lambda service: note_lost_gpu(service, state)):
         subprocess.run(["systemctl", "daemon-reload"], check=True)
     for ending in ("env", "secret.env", "labels", "memory.json"):

@@ -72,6 +72,10 @@ class Ledger:
         """What a start of the release that failed has logged."""
         return self.directory / f"{release}.failed.log"
 
+    def wedged_log(self, release: str) -> Path:
+        """What the host showed when the release's server was last found to generate no more."""
+        return self.directory / f"{release}.wedged.log"
+
     def entry(self, release: str) -> dict[str, Any] | None:
         """A release's entry, or None where there is none that can be read."""
         return read_json(self.entry_file(release))

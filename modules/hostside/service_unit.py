@@ -46,6 +46,11 @@ def unit_name(service: str) -> str:
     return f"tinderbox-{service}.service"
 
 
+def watch_unit(service: str) -> str:
+    """The unit that watches a service (layout.py has the same)."""
+    return f"tinderbox-watch@{service}.service"
+
+
 def unit_state(unit: str) -> dict[str, str]:
     """Properties of a unit, as systemd names them."""
     shown = run("systemctl", "show", f"--property={PROPERTIES}", unit) or ""

@@ -31,6 +31,7 @@ from modules.release.files import HostFile, release_files
 from modules.spec.release import Release
 
 LEDGER = str(layout.PROGRAMS / "ledger.py")
+_FILES = (layout.unit_file, layout.environment_file, layout.label_file, layout.watch_unit_file, layout.secret_file)
 NEIGHBOURS = str(layout.PROGRAMS / "neighbours.py")
 
 
@@ -42,7 +43,7 @@ def service_secrets(plan: ServicePlan) -> dict[str, str]:
 
 def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | None:
     """Ask the host all that decides about a service."""
-    files = [file(plan.name) for file in (layout.unit_file, layout.environment_file, layout.label_file)]
+    files = [file(plan.name) for file in _FILES]
     return host.get_fact(
         ServiceRelease,
         service=plan.name,
@@ -50,7 +51,7 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         repository=layout.model_directory(home, plan.model.repository),
         revision=pinned_commit(plan.model) or plan.model.revision,
         model_file=plan.model.file,
-        files=[*files, layout.secret_file(plan.name), layout.services_file()],
+        files=[*files, layout.services_file()],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
     )
 

@@ -16,6 +16,16 @@ def unit_name(service: str) -> str:
     return f"tinderbox-{service}.service"
 
 
+def watch_unit_name(service: str) -> str:
+    """The unit that watches whether a service still generates. No service can have a name with @ in it."""
+    return f"tinderbox-watch@{service}.service"
+
+
+def watch_unit_file(service: str) -> str:
+    """Where that unit's text lies."""
+    return f"/etc/systemd/system/{watch_unit_name(service)}"
+
+
 def container_name(service: str) -> str:
     """The container that the unit runs."""
     return f"tinderbox-{service}"

@@ -450,6 +450,13 @@ STORIES: dict[str, Story] = {
         "memory-return: 34.2 GiB of the memory have not come back after 15 s: 80.1 GiB are available, 114.3 GiB were "
         "to be\n",
     ),
+    "server-wedged": Story(
+        "engine",
+        VLLM_LOADED
+        + VLLM_SERVING
+        + "watchdog: wedged: no reply and no token counted in 3 checks over 361 s; the GPU is 96 % busy at 14.1 W\n"
+        + "GPU: clock_mhz 611, power_w 14.1, temperature_c 41, utilisation_percent 96\n",
+    ),
     "gpu-lost-by-reload": Story(
         "engine",
         "gpu-check: service embed is restarted: its container had lost the GPU after systemd read its units anew\n",
