@@ -42,6 +42,8 @@ MARK = "load-guard: "
 RESERVE = 8 * 1024**3
 # Of the reserve; the system itself lives in the rest of it. Unverified on hardware.
 STOP_SHARE = 0.25
+# Of the mark: less to give back is not worth the reading anew.
+WORTH = 1 / 16
 # A fast disk loads 1 GB meanwhile.
 PAUSE_S = 0.1
 _FIND_S = 0.5
@@ -117,7 +119,7 @@ def watch(
                 f"than the {marks.stop / _GIB:.2f} GiB without which this host stops answering"
             )
             return STOPPED
-        if found.free < marks.pressure and found.available > found.free:
+        if found.free < marks.pressure and found.available - found.free > WORTH * marks.pressure:
             press()
         sleep(PAUSE_S)
     return 0
