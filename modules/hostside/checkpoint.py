@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.gguf import parts, read_gguf
-    from modules.hostside.memory_gate import meminfo
+    from modules.hostside.memory_room import meminfo
     from modules.hostside.safetensors_header import HeaderError, read_header
 else:
     from gguf import parts, read_gguf
-    from memory_gate import meminfo
+    from memory_room import meminfo
     from safetensors_header import HeaderError, read_header
 
 INDEX = "model.safetensors.index.json"

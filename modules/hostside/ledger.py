@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json, write_text
     from modules.hostside.attestation_file import attestation_file
-    from modules.hostside.release_story import GOOD
+    from modules.hostside.gpus_kept import NOTE, gpus_kept
+    from modules.hostside.release_story import GOOD, RESTARTED
 else:
     from atomic import read_json, write_json, write_text
     from attestation_file import attestation_file
-    from release_story import GOOD
+    from gpus_kept import NOTE, gpus_kept
+    from release_story import GOOD, RESTARTED
 
 STATE = Path("/var/lib/tinderbox")
 SETTINGS = Path("/etc/tinderbox")
@@ -69,6 +71,10 @@ class Ledger:
     def failure_log(self, release: str) -> Path:
         """What a start of the release that failed has logged."""
         return self.directory / f"{release}.failed.log"
+
+    def wedged_log(self, release: str) -> Path:
+        """What the host showed when the release's server was last found to generate no more."""
+        return self.directory / f"{release}.wedged.log"
 
     def entry(self, release: str) -> dict[str, Any] | None:
         """A release's entry, or None where there is none that can be read."""
@@ -155,8 +161,17 @@ class Ledger:
                 staged_file(path, release).replace(path)
         point(self.directory / "current", f"{release}.json")
         unit = f"tinderbox-{self.service}.service"
-        for command in (["daemon-reload"], ["enable", "--quiet", unit]):
-            subprocess.run(["systemctl", *command], check=True)
+        with gpus_kept(lambda service: note_lost_gpu(service, self.directory.parents[1])):
+            for command in (["daemon-reload"], ["enable", "--quiet", unit]):
+                subprocess.run(["systemctl", *command], check=True)
+
+
+def note_lost_gpu(service: str, root: Path = STATE) -> None:
+    """Tell in the story of its release that a service is restarted, and why."""
+    ledger = Ledger(service, root)
+    current = ledger.linked("current")
+    if current is not None and ledger.entry(current) is not None:
+        ledger.mark(current, RESTARTED, NOTE)
 
 
 def staged_file(path: Path, release: str) -> Path:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from modules.hostside.checkpoint import weight_files
     from modules.hostside.disk_rates import by_mapping, by_reading, cold_and_warm, direct, empty, sample
     from modules.hostside.kept_answer import tell
-    from modules.hostside.memory_gate import meminfo
+    from modules.hostside.memory_room import meminfo
     from modules.hostside.progress import Progress
 else:
     from checkpoint import weight_files
     from disk_rates import by_mapping, by_reading, cold_and_warm, direct, empty, sample
     from kept_answer import tell
-    from memory_gate import meminfo
+    from memory_room import meminfo
     from progress import Progress
 
 PROBES = Path("/var/lib/tinderbox/probes/load")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from modules.hostside.docker_cli import DockerError
     from modules.hostside.job import AFTERWARDS
     from modules.hostside.kept_answer import TROUBLES, tell
-    from modules.hostside.memory_gate import meminfo
+    from modules.hostside.memory_room import meminfo
     from modules.hostside.probe_load import PROBES, disk_under, sizes_of
     from modules.hostside.progress import Progress
 else:
@@ -34,7 +34,7 @@ else:
     from docker_cli import DockerError
     from job import AFTERWARDS
     from kept_answer import TROUBLES, tell
-    from memory_gate import meminfo
+    from memory_room import meminfo
     from probe_load import PROBES, disk_under, sizes_of
     from progress import Progress
 

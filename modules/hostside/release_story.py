@@ -16,6 +16,8 @@ NEW, TRYING, READY, GOOD, BAD = "new", "trying", "ready", "good", "bad"
 
 ACTIVATED, RESTORED, ROLLED_BACK, STOPPED = "activated", "restored", "rolled back", "stopped"
 FAILED_START, FAILED_GATE, WITHDRAWN = "failed to start", "gate failed", "withdrawn"
+# By us, while it served: it goes on standing where it stood.
+RESTARTED = "restarted"
 # A gate that came to no figure says nothing of the release.
 NOT_MEASURED = "gate not measured"
 _FAILURES = {FAILED_START, FAILED_GATE, WITHDRAWN}

@@ -8,14 +8,16 @@ A release that fails is marked before anything else, and what is marked makes wa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import Pending, forget_pending, read_pending, write_pending
     from modules.hostside.atomic import write_text
+    from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import Ledger
+    from modules.hostside.neighbours import have_back, in_the_way, make_way
     from modules.hostside.release_needs import lacks
     from modules.hostside.service_server import Server, systemctl
     from modules.hostside.service_unit import READY
@@ -23,7 +25,9 @@ else:
     import release_story as story
     from activation import Pending, forget_pending, read_pending, write_pending
     from atomic import write_text
+    from gpus_kept import gpus_kept
     from ledger import Ledger
+    from neighbours import have_back, in_the_way, make_way
     from release_needs import lacks
     from service_server import Server, systemctl
     from service_unit import READY
@@ -95,7 +99,7 @@ class Switch:
         back = self.ledger.linked("last-good") if by_gate else pending.back
         missing = lacks(self.ledger.entry(back)) if back is not None and by_gate else []
         if back in {None, bad} or missing:
-            return self._stay(bad, by_gate, f"release {back} lacks {', '.join(missing)}" if missing else "")
+            return self._stay(pending, by_gate, f"release {back} lacks {', '.join(missing)}" if missing else "")
         assert back is not None
         self.server.say(f"back to release {back}")
         running = self.server.runs(back)
@@ -116,22 +120,29 @@ class Switch:
             self.ledger.mark(bad, story.ROLLED_BACK, f"release {back} serves again")
         forget_pending(self.ledger)
 
-    def _stay(self, bad: str, by_gate: bool, why: str) -> tuple[bool, str]:
+    def _stay(self, pending: Pending, by_gate: bool, why: str) -> tuple[bool, str]:
         """Nothing comes back. A slow server is better than none; one that never answered is none."""
+        again: list[str] = []
         if not by_gate:
             systemctl("stop", self.server.unit)
             # A boot shall not try what never was good.
-            if not self.is_last_good(bad):
-                systemctl("disable", "--quiet", self.server.unit)
+            if not self.is_last_good(pending.release):
+                with gpus_kept():
+                    systemctl("disable", "--quiet", self.server.unit)
+            again = have_back(self.ledger, pending.aside)
         forget_pending(self.ledger)
         why = why or "there is no earlier release to go back to"
-        return False, f"{why}: {'it goes on serving' if by_gate else 'the service is down'}"
+        served = f", and {', '.join(again)}, which had made way for it, serves again" if again else ""
+        return False, f"{why}: {'it goes on serving' if by_gate else 'the service is down'}{served}"
 
     def attempt(self, wanted: Pending, *, attach: bool) -> int:
         """Try a release. `attach`: it is in force, and starting or ready; only wait."""
         attach = attach and self.server.runs(wanted.release)
         if not attach:
+            others = in_the_way(self.ledger)
+            wanted = replace(wanted, aside=tuple(dict.fromkeys([*wanted.aside, *others])))
             self.begin(wanted)
+            make_way(self.ledger, others)
         else:
             write_pending(self.ledger, wanted)
         served, reason = self.server.awaited() if attach else self.server.bring_up(wanted.release)

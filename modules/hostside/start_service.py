@@ -58,7 +58,8 @@ def activate(switch: Switch, options: argparse.Namespace) -> int:
     mine = pending is not None and pending.release == release
     back, instead = (pending.back, pending.instead) if pending is not None and mine else (None, None)
     back = back or switch.way_back(release)
-    wanted = Pending(release, back, options.ungated, options.by, options.instead or instead)
+    aside = pending.aside if pending is not None else ()
+    wanted = Pending(release, back, options.ungated, options.by, options.instead or instead, aside)
     return switch.attempt(wanted, attach=options.attach)
 
 

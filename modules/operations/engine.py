@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
+from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState
 from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
@@ -17,7 +19,8 @@ from modules.images.reference import image_reference
 from modules.operations.asked import forced
 from modules.operations.follow import follow
 from modules.operations.job import start_command
-from modules.operations.memory import Reckoned, memory_of, needed_memory, room_for
+from modules.operations.managed_files import settle
+from modules.operations.memory import Reckoned, memory_document, memory_of, room_for, services_file
 from modules.operations.require import refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
@@ -28,6 +31,8 @@ from modules.release.files import HostFile, release_files
 from modules.spec.release import Release
 
 LEDGER = str(layout.PROGRAMS / "ledger.py")
+_FILES = (layout.unit_file, layout.environment_file, layout.label_file, layout.watch_unit_file, layout.secret_file)
+NEIGHBOURS = str(layout.PROGRAMS / "neighbours.py")
 
 
 def service_secrets(plan: ServicePlan) -> dict[str, str]:
@@ -38,7 +43,7 @@ def service_secrets(plan: ServicePlan) -> dict[str, str]:
 
 def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | None:
     """Ask the host all that decides about a service."""
-    files = [file(plan.name) for file in (layout.unit_file, layout.environment_file, layout.label_file)]
+    files = [file(plan.name) for file in _FILES]
     return host.get_fact(
         ServiceRelease,
         service=plan.name,
@@ -46,7 +51,7 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         repository=layout.model_directory(home, plan.model.repository),
         revision=pinned_commit(plan.model) or plan.model.revision,
         model_file=plan.model.file,
-        files=[*files, layout.secret_file(plan.name)],
+        files=[*files, layout.services_file()],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
     )
 
@@ -63,7 +68,7 @@ def stage_request(start: Start, reckoned: Reckoned | None) -> str:
                 *({"path": file.path, "content": file.content, "secret": file.secret} for file in files),
                 {
                     "path": layout.memory_file(plan.name),
-                    "content": json.dumps({"needs": needed_memory(reckoned)}) + "\n",
+                    "content": json.dumps(memory_document(start.services, plan, reckoned)) + "\n",
                     "secret": False,
                 },
             ],
@@ -100,6 +105,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     around = Surroundings(image, found.commit or "unknown", home, found.systemd, secrets)
     release = build_release(plan, around)
     files = release_files(release, secrets)
+    yield from _neighbours_told(services, found)
     action = decide(release, files, found)
     bad = turned_away(release, action, found)
     if bad is not None and not forced():
@@ -115,6 +121,22 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     # Only of a good one, since a release that is gone back to may need it.
     if not secrets and found.last_good == release.id and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
+
+
+def _neighbours_told(services: HostPlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
+    """Have the host know which services belong on it together; one that is left over makes way for them."""
+    beside = services_file(services)
+    if found.files.get(beside.path) == hashlib.sha256(str(beside.content).encode()).hexdigest():
+        return
+    there = host.get_fact(HostReleases) or {}
+    for name in sorted(set(there) - {one.name for one in services.services}):
+        host.log(
+            f"service {name} is on this host, and the fleet file does not have it: it makes way when another service "
+            f"starts, and does not come back with a boot. To take it off: deploys/remove.py",
+            log_func=logger.warning,
+        )
+    yield from settle([beside])
+    yield StringCommand(layout.PYTHON, NEIGHBOURS, "settle")
 
 
 @dataclass(frozen=True)

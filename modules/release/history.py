@@ -11,11 +11,15 @@ from modules.facts.releases import ServiceHistory
 Content = Mapping[str, Any]
 
 _LONGEST = 60
+_SHOWN_RESTARTS = 3
 
 
 @dataclass(frozen=True)
 class Row:
-    """One release. `state`: in words. `verdict` and `figure`: of its last gate. `changed`: against the one before."""
+    """One release. `state`: in words. `verdict` and `figure`: of its last gate. `changed`: against the one before.
+
+    `restarts`: by us, while it served, and why.
+    """
 
     id: str
     when: str
@@ -24,6 +28,7 @@ class Row:
     verdict: str
     figure: str
     changed: tuple[str, ...]
+    restarts: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """For the terminal."""
@@ -31,6 +36,7 @@ class Row:
         gate = f"{self.verdict}{f' ({self.figure})' if self.figure else ''}"
         rest = [f"gate: {gate}"] if self.verdict else []
         rest += [f"by: {self.by}"] if self.by else []
+        rest += [f"restarted: {one}" for one in self.restarts]
         rest += [f"changed: {one}" for one in self.changed]
         return [head, *(f"    {line}" for line in rest)]
 
@@ -64,6 +70,8 @@ def differences(former: Content | None, content: Content) -> tuple[str, ...]:
         found += _entries(key, former.get(key) or {}, content.get(key) or {})
     if not found and former.get("unit") != content.get("unit"):
         found.append("the unit's text")
+    if former.get("watch", "") != content.get("watch", ""):
+        found.append("how it is watched")
     return tuple(one if len(one) <= 2 * _LONGEST else f"{one[: 2 * _LONGEST]}…" for one in found)
 
 
@@ -98,6 +106,13 @@ def _shown(value: str | None) -> str:
     return "not set" if value is None else value or "set"
 
 
+def _restarts(events: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The newest of them, and how many there were before."""
+    told = [f"{event.get('at')}: {event.get('note')}" for event in events if event["event"] == "restarted"]
+    more = (f"{len(told) - _SHOWN_RESTARTS} times before",) if len(told) > _SHOWN_RESTARTS else ()
+    return (*more, *told[-_SHOWN_RESTARTS:])
+
+
 def rows(found: ServiceHistory, gates: Mapping[str, tuple[str, str]]) -> list[Row]:
     """The newest first. `gates`: id → verdict and figure."""
     told: list[Row] = []
@@ -113,6 +128,7 @@ def rows(found: ServiceHistory, gates: Mapping[str, tuple[str, str]]) -> list[Ro
                 verdict=gates.get(release["id"], ("", ""))[0],
                 figure=gates.get(release["id"], ("", ""))[1],
                 changed=differences(former, release["content"]),
+                restarts=_restarts(release["events"]),
             )
         )
         former = release["content"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from pyinfra.api import FunctionCommand
 
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
+from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState, Underway, UnitState
 from modules.fleet import Fleet, HostPlan
 from modules.images.reference import image_reference
@@ -31,10 +33,11 @@ PLAN = service_plan(gate="lab-cpu")
 IMAGE = image_reference(PLAN.recipe, Lock())
 COMMIT = PLAN.model.revision
 RELEASE = build_release(PLAN, surroundings(image=IMAGE, commit=COMMIT))
+LISTED = hashlib.sha256(b'{"services": ["gpt-oss"]}\n').hexdigest()
 SERVING = ServiceState(
     systemd=255,
     unit=UnitState(active="active", sub="running", enabled=True, stale=False, job=False),
-    files={file.path: file.sha256 for file in release_files(RELEASE, {})},
+    files={**{file.path: file.sha256 for file in release_files(RELEASE, {})}, layout.services_file(): LISTED},
     current=RELEASE.id,
     last_good=RELEASE.id,
     image="sha256:1",
@@ -44,7 +47,9 @@ SERVING = ServiceState(
     missing_encodings=(),
 )
 DOWN = UnitState(active="inactive", sub="dead", enabled=False, stale=False, job=False)
-BARE = replace(SERVING, unit=DOWN, files={}, current=None, last_good=None, container_release=None)
+BARE = replace(
+    SERVING, unit=DOWN, files={layout.services_file(): LISTED}, current=None, last_good=None, container_release=None
+)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +72,11 @@ LARGE = replace(SMALL, checkpoint=describe({"BF16": 150 * GIB}, CONFIG))
 def given(
     state: ServiceState | None, plan: Any = PLAN, checkpoint: CheckpointState | None = SMALL
 ) -> tuple[StubHost, list[Any]]:
-    host = StubHost({ServiceRelease: state, CheckpointFiles: checkpoint})
+    host = StubHost({
+        ServiceRelease: state,
+        CheckpointFiles: checkpoint,
+        HostReleases: {"gpt-oss": None, "former-name": None},
+    })  # fmt: skip
     memory._told.clear()
     services = HostPlan("spark-1", HostSettings.model_validate({"weights": {"home": HOME}}), (plan,))
     return host, commands_of(host, service_running, plan=plan, services=services)
@@ -87,7 +96,19 @@ def test_a_host_that_serves_the_release_gets_nothing() -> None:
     # One round trip, which asks for all that decides.
     ((_, asked),) = host.asked
     assert asked["image"] == IMAGE
-    assert len(asked["files"]) == 4
+    assert len(asked["files"]) == 6
+
+
+def test_a_host_is_told_which_services_belong_on_it_without_a_start() -> None:
+    host, (placed, told) = given(
+        replace(SERVING, files={**SERVING.files, layout.services_file(): "of another fleet file"})
+    )
+    assert layout.services_file() in placed.get_raw_value()
+    assert placed.connector_arguments["_stdin"] == '{"services": ["gpt-oss"]}\n'
+    assert told.get_raw_value() == f"/usr/bin/python3 {engine.NEIGHBOURS} settle"
+    # Not those that belong there.
+    (warning,) = host.logged
+    assert warning.startswith("service former-name is on this host, and the fleet file does not have it")
 
 
 def test_a_bare_host_gets_the_release_and_one_start() -> None:
@@ -166,7 +187,10 @@ def test_what_the_service_will_take_is_shown_kept_and_asked_for_at_each_start() 
     assert any("KV cache" in line for line in host.logged)
     kept = json.loads(install.connector_arguments["_stdin"])["memory_plan"]
     assert kept["weights"]["size"] > GIB
-    assert gate_file(install) == {"needs": kept["start_needs"]}
+    told = gate_file(install)
+    assert (told["needs"], told["reserve"], told["service"]) == (kept["start_needs"], 8 * GIB, "gpt-oss")
+    # Of every engine, whichever the service itself is.
+    assert "llama-server" in told["engines"]
 
 
 def test_a_service_that_does_not_fit_is_refused_with_what_would() -> None:
@@ -182,13 +206,13 @@ def test_the_fleet_file_may_have_it_started_all_the_same() -> None:
     host, (install, *_) = given(BARE, service_plan(gate="lab-cpu", memory_plan="warn"), LARGE)
     assert any("started all the same" in line for line in host.logged)
     # The memory gate would only refuse what the owner wants.
-    assert gate_file(install) == {"needs": 0}
+    assert gate_file(install) == {"service": "gpt-oss", "needs": 0, "reserve": 8 * GIB, "engines": []}
 
 
 def test_nothing_is_reckoned_without_a_checkpoint() -> None:
     host, (install, *_) = given(BARE, checkpoint=None)
     assert host.logged == []
-    assert gate_file(install) == {"needs": 0}
+    assert gate_file(install)["needs"] == 0
 
 
 def test_a_host_that_can_not_be_read_is_refused() -> None:

@@ -22,6 +22,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What systemctl is asked."""
     seen: list[list[str]] = []
     monkeypatch.setattr(subprocess, "run", lambda command, **_: seen.append(command))
+    # No engine runs.
+    monkeypatch.setattr("gpus_kept.run", lambda *_: None)
     return seen
 
 

@@ -94,6 +94,15 @@ def test_the_image_is_the_given_one() -> None:
     assert f"    {IMAGE} vllm serve" in release().unit
 
 
+def test_the_watchs_unit_is_a_file_of_the_release_where_there_is_one() -> None:
+    def paths(**settings: object) -> list[str]:
+        return [file.path for file in release_files(release(**settings), {})]
+
+    watch = "/etc/systemd/system/tinderbox-watch@gpt-oss.service"
+    assert watch in paths()
+    assert watch not in paths(watchdog={"enabled": False})
+
+
 def test_a_line_break_in_a_variable_is_refused() -> None:
     with pytest.raises(ValueError, match="A holds a line break"):
         environment_text({"A": "1\nB=2"})

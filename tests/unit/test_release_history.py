@@ -105,3 +105,11 @@ def test_the_host_tells_all_of_a_release_but_no_samples(tmp_path: Path, monkeypa
     told = ReleaseHistory().process([json.dumps({"gpt-oss": document})])
     assert told is not None
     assert rows(told["gpt-oss"], {})[0].lines()[0].endswith("failed to start: it broke")
+
+
+def test_restarts_by_the_watchdog_are_told_the_newest_ones() -> None:
+    hung = [event("restarted", at=f"t{at}", note=f"wedged {at}") for at in range(5)]
+    found = ServiceHistory("active", "r1", "r1", (release("r1", "good", event("activated"), *hung),), ())
+    (row,) = rows(found, {})
+    assert row.restarts == ("2 times before", "t2: wedged 2", "t3: wedged 3", "t4: wedged 4")
+    assert "    restarted: t4: wedged 4" in row.lines()
