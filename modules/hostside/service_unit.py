@@ -79,9 +79,11 @@ def milestone(lines: list[str]) -> str | None:
 
 
 def why_not_ready(lines: list[str], unit: dict[str, str]) -> str:
-    """Why a start has failed, in one line: as `await_ready.py` or the memory gate said it, else by systemd."""
+    """Why a start has failed, in one line: as `await_ready.py`, or what runs before it, said it, else by systemd."""
     for line in reversed(lines):
-        found = re.search(r"await-ready: not ready after \d+ s: (.+)|memory-gate: (refused: .+)", line)
+        found = re.search(
+            r"await-ready: not ready after \d+ s: (.+)|(?:memory-gate|prepare-start): (refused: .+)", line
+        )
         if found:
             return (found[1] or found[2]).strip()
     return f"its unit is {unit.get('ActiveState', 'unknown')} ({unit.get('Result', 'unknown')})"

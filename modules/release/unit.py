@@ -82,6 +82,7 @@ def render_unit(unit: UnitText) -> str:
         run=lines(unit.run, unit.image),
         await_ready=lines(unit.await_ready),
         memory_gate=lines((layout.PYTHON, str(layout.PROGRAMS / "memory_gate.py"), layout.memory_file(unit.service))),
+        prepare_start=lines((layout.PYTHON, str(layout.PROGRAMS / "prepare_start.py"), unit.service)),
         docker=DOCKER,
         container=layout.container_name(unit.service),
         attempts=START_ATTEMPTS,
