@@ -17,6 +17,7 @@ from modules.operations.gate_client import NOTHING_MEASURED
 from modules.operations.job import Job, start_command
 from modules.operations.require import refusal
 from modules.operations.start_job import settle_job
+from modules.release.history import versions_in
 
 
 def reason_of(judgement: Judgement) -> str:
@@ -32,7 +33,7 @@ def since_good(found: GateState) -> str:
     changed = changes(before, found.versions if result is None else result.versions)
     if changed:
         return f"Since it was last good: {told(changed)}."
-    known = ", ".join(f"{part} {version}" for part, version in before.items() if version not in {None, "none"})
+    known = ", ".join(versions_in(before))
     return f"No part of the machine that was noted then has another version now ({known})." if known else ""
 
 

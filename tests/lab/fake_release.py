@@ -37,7 +37,10 @@ if words[:1] != ["serve"]:
     sys.exit(0)
 if fault == "exits":
     sys.exit("out of order, as it was told to be")
-behaviour = Behaviour(token_s=float(os.environ.get("FAKE_TOKEN_S", "0.005")))
+wanted = float(os.environ.get("FAKE_TOKEN_S", "0.005"))
+behaviour = Behaviour(token_s=wanted)
+# For what makes a machine slow without being a part of the release.
+slow = Path("/root/.cache/vllm/slow")
 name = words[words.index("--served-model-name") + 1]
 
 
@@ -52,6 +55,7 @@ class Server(handler(behaviour)):
         super()._event(event)
 
     def do_POST(self):
+        behaviour.token_s = 0.5 if slow.exists() else wanted
         if fault != "empty":
             return super().do_POST()
         self.rfile.read(int(self.headers["content-length"]))
@@ -82,13 +86,13 @@ gate(plan=plan)
 """
 
 
-def recipe(lab: Lab) -> dict[str, Any]:
-    """The image's recipe, as a fleet file writes it out."""
+def recipe(lab: Lab, **pins: Any) -> dict[str, Any]:
+    """The image's recipe, as a fleet file writes it out. `pins`: sources that it names, and does not use."""
     text = f"#!/usr/bin/env python3\n{Path('tests/lab/fake_engine.py').read_text()}{_PROGRAM}"
     packed = base64.b64encode(text.encode()).decode()
     steps = f"RUN echo {packed} | base64 -d > /usr/local/bin/vllm && chmod 755 /usr/local/bin/vllm\n"
     check = 'LABEL tinderbox.check=\'["vllm", "--version"]\'\n'
-    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins={}, arguments={})
+    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins=pins, arguments={})
 
 
 def fleet_of(lab: Lab, host: str, name: str, **environment: str) -> Path:

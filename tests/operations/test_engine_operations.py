@@ -335,3 +335,14 @@ def test_no_start_is_tried_that_a_restart_of_the_host_must_come_before(state: Se
 def test_an_engine_without_a_gpu_does_not_mind() -> None:
     _, commands = given(replace(PROVEN, unit=DOWN, reboot=MISMATCH))
     assert not any("exit 1" in str(one) for one in commands)
+
+
+def test_another_pin_of_our_own_is_another_release() -> None:
+    packages = {**PLAN.recipe.packages, "vllm": "9.9.9"}
+    newer = replace(PLAN, recipe=PLAN.recipe.model_copy(update={"packages": packages}))
+    _, (stage, start, _) = given(SERVING, newer)
+    request = json.loads(stage.connector_arguments["_stdin"])
+    assert request["id"] != RELEASE.id
+    assert request["release"]["image"] == image_reference(newer.recipe, Lock()) != IMAGE
+    # No part of the machine: a start of another release, and none of the same one.
+    assert "--why" not in start.get_raw_value()
