@@ -34,7 +34,6 @@ class GateResult:
     finished: str
     age_s: float
     gpu: str | None
-    driver: str | None
     samples: dict[str, Range]
     parts: Parts
     faults: tuple[dict[str, str], ...]
@@ -54,7 +53,6 @@ class GateResult:
             finished=stored["finished"],
             age_s=float(stored.get("age_s") or 0.0),
             gpu=gpu.get("name"),
-            driver=gpu.get("driver"),
             samples=stored["samples"],
             parts=stored["parts"] if known else {},
             faults=tuple(stored.get("faults") or ()),

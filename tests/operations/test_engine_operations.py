@@ -284,9 +284,9 @@ ON_GPU = service_plan(gate="lab-cpu", container={"gpus": True})
 def on(plan: Any, state: ServiceState, **changes: Any) -> tuple[StubHost, list[Any]]:
     """A host that serves the plan's release; `changes`: to its state."""
     built = build_release(plan, surroundings(image=IMAGE, commit=COMMIT))
-    files = {file.path: file.sha256 for file in release_files(built, {})}
-    ids = {"current": built.id, "last_good": built.id, "container_release": built.id}
-    return given(replace(state, files=files, **ids, **changes), plan)
+    changes |= {"files": {file.path: file.sha256 for file in release_files(built, {})}}
+    changes |= {"current": built.id, "last_good": built.id, "container_release": built.id}
+    return given(replace(state, **changes), plan)
 
 
 def test_nothing_upgraded_is_no_change() -> None:

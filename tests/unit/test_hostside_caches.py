@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from modules.hostside import caches, prepare_start
+from modules.hostside import prepare_start
 from modules.hostside.atomic import read_json
 from modules.hostside.caches import remove, unneeded, use
 from modules.hostside.ledger import Ledger, point, stage
@@ -113,7 +114,7 @@ def test_a_removal_that_is_cut_leaves_no_half_of_a_cache_under_its_name(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(caches.shutil, "rmtree", cut)
+        patched.setattr(shutil, "rmtree", cut)
         with pytest.raises(KeyboardInterrupt):
             remove([f"gpt-oss/keyed/{old}"], tmp_path)
     assert not (tmp_path / "caches/gpt-oss/keyed" / old).exists()
