@@ -13,6 +13,8 @@ Versions = Mapping[str, "str | None"]
 GPU, CAPABILITY, DRIVER, LIBRARY = "GPU", "compute capability", "driver", "driver library"
 KERNEL, DOCKER, CONTAINER_TOOLKIT, CUDA_TOOLKIT = "kernel", "docker", "container toolkit", "CUDA toolkit"
 DGX_OS, IMAGE = "DGX OS", "image"
+# In the order in which they are told, however they were kept.
+PARTS = (GPU, CAPABILITY, DRIVER, LIBRARY, KERNEL, DOCKER, CONTAINER_TOOLKIT, CUDA_TOOLKIT, DGX_OS, IMAGE)
 # A container keeps from its start the driver's libraries (mounted into it by the container toolkit), docker's shim and
 # its image. A kernel comes with a boot, which starts all anew. Of the CUDA toolkit, and of what DGX OS is called, it
 # has nothing.
@@ -23,8 +25,8 @@ def changes(before: Versions, now: Versions) -> dict[str, str]:
     """Part → `driver 580.95.05 → 580.126.09`, for every part whose version is known both times, and another one."""
     found = {
         part: f"{part} {_short(part, was)} → {_short(part, is_now)}"
-        for part, was in before.items()
-        if was is not None and (is_now := now.get(part)) is not None and is_now != was
+        for part in PARTS
+        if (was := before.get(part)) is not None and (is_now := now.get(part)) is not None and is_now != was
     }
     if DRIVER in found:
         found.pop(LIBRARY, None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from modules.facts.releases import ServiceHistory
 from modules.hostside.release_story import PROVED_AGAIN
-from modules.hostside.version_changes import IMAGE, Versions
+from modules.hostside.version_changes import IMAGE, PARTS, Versions
 
 Content = Mapping[str, Any]
 
@@ -81,7 +81,8 @@ def differences(former: Content | None, content: Content) -> tuple[str, ...]:
 def versions_in(proved_on: Versions) -> list[str]:
     """Part and version of what is known and there; the image is told of elsewhere."""
     left_out = {None, "none"}
-    return [f"{part} {version}" for part, version in proved_on.items() if version not in left_out and part != IMAGE]
+    known = [(part, proved_on.get(part)) for part in PARTS if part != IMAGE]
+    return [f"{part} {version}" for part, version in known if version not in left_out]
 
 
 _PLAIN = ("engine", "profile", "image", "model", "commit")

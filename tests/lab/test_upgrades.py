@@ -91,6 +91,8 @@ def test_the_container_toolkit_restarts_the_server(one_by_one: tuple[Upgraded, P
 def test_docker(one_by_one: tuple[Upgraded, Path]) -> None:
     host, fleet = one_by_one
     host.install("docker.io", "docker-cli")
+    # Its package restarts dockerd, and systemd with that what needs it.
+    host.served(fleet).await_ready()
     check_proved_again(host, fleet, DOCKER, restarted=False)
 
 

@@ -47,6 +47,9 @@ def test_the_words() -> None:
         "driver 580.95.05 → 580.126.09, docker 28.3.3 → 29.1.0, image aaaaaaaaaaaa → bbbbbbbbbbbb"
     )
     assert told({}) == ""
+    # A file keeps them by the alphabet.
+    assert changes(dict(sorted(BEFORE.items())), dict(sorted(now.items()))) == changes(BEFORE, now)
+    assert list(changes(dict(sorted(BEFORE.items())), AFTER)) == [part for part in PARTS if part in BEFORE]
 
 
 def test_libraries_without_their_module_are_a_change_of_their_own() -> None:
