@@ -15,6 +15,8 @@ Event = Mapping[str, Any]
 NEW, TRYING, READY, GOOD, BAD = "new", "trying", "ready", "good", "bad"
 
 ACTIVATED, RESTORED, ROLLED_BACK, STOPPED = "activated", "restored", "rolled back", "stopped"
+# Good as before, on a machine of which something was upgraded since.
+PROVED_AGAIN = "proved again"
 FAILED_START, FAILED_GATE, WITHDRAWN = "failed to start", "gate failed", "withdrawn"
 # By us, while it served: it goes on standing where it stood.
 RESTARTED = "restarted"
@@ -37,7 +39,7 @@ def standing(entry: Entry | None) -> str:
             state = BAD
         elif kind == ACTIVATED:
             state = TRYING
-        elif kind == GOOD:
+        elif kind in {GOOD, PROVED_AGAIN}:
             state = GOOD
         elif kind == READY or (kind == RESTORED and state in {BAD, TRYING}):
             state = READY
@@ -53,7 +55,7 @@ def failure(entry: Entry | None) -> Event | None:
 
 def was_good(entry: Entry | None) -> bool:
     """Whether it ever was."""
-    return any(event.get("event") == GOOD for event in events(entry))
+    return any(event.get("event") in {GOOD, PROVED_AGAIN} for event in events(entry))
 
 
 def put_back(entry: Entry | None) -> bool:

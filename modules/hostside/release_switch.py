@@ -37,9 +37,10 @@ SHOWN_LINES = 20
 
 @dataclass(frozen=True)
 class Switch:
-    """What decides which release of a service is in force."""
+    """What decides which release of a service is in force. `why`: a start is made, where not for another release."""
 
     server: Server
+    why: str = ""
 
     @property
     def ledger(self) -> Ledger:
@@ -61,7 +62,7 @@ class Switch:
     def begin(self, wanted: Pending) -> None:
         """Note what is tried, and what comes back."""
         # Marked first: without the note of a way back, it is a release that is not in force.
-        self.ledger.mark(wanted.release, story.ACTIVATED, by=wanted.by, instead=wanted.instead)
+        self.ledger.mark(wanted.release, story.ACTIVATED, self.why or None, by=wanted.by, instead=wanted.instead)
         write_pending(self.ledger, wanted)
         if wanted.instead is not None and story.standing(self.ledger.entry(wanted.instead)) != story.BAD:
             note = f"rolled back in favour of {wanted.release}"
@@ -73,7 +74,7 @@ class Switch:
         if story.standing(self.ledger.entry(release)) not in {story.READY, story.GOOD}:
             self.ledger.mark(release, story.READY)
         if pending.ungated:
-            self.ledger.mark(release, story.GOOD, "ready, and no gate is asked for")
+            self.ledger.prove(release, "ready, and no gate is asked for", self.server.serves_on(release))
         elif pending.instead is not None and story.was_good(self.ledger.entry(release)):
             self.ledger.mark(release, story.GOOD, "ready again, and was good before")
         elif story.standing(self.ledger.entry(release)) == story.GOOD and not self.is_last_good(release):

@@ -28,7 +28,7 @@ MILESTONES = (
 _REASONS = (
     r"load-guard: (stopped the engine: .+)",
     r"await-ready: not ready after \d+ s: (.+)",
-    r"memory-gate: (refused: .+)",
+    r"(?:memory-gate|prepare-start): (refused: .+)",
 )
 
 
@@ -91,7 +91,7 @@ def milestone(lines: list[str]) -> str | None:
 
 
 def why_not_ready(lines: list[str], unit: dict[str, str]) -> str:
-    """Why a start has failed, in one line: as load guard, `await_ready.py` or memory gate said it, else by systemd.
+    """Why a start has failed, in one line: as a program of ours said it, else by systemd.
 
     Where the load guard has stopped the engine, the others only saw it gone.
     """

@@ -15,6 +15,7 @@ from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState
 from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
+from modules.hostside.version_changes import told
 from modules.images.reference import image_reference
 from modules.operations.asked import forced
 from modules.operations.follow import follow
@@ -74,7 +75,7 @@ def stage_request(start: Start, reckoned: Reckoned | None) -> str:
             ],
             "memory_plan": reckoned.plan.document() if reckoned is not None and reckoned.plan is not None else None,
             "image_id": start.found.image,
-            "directories": [layout.cache_directory(plan.name, cache) for cache in plan.engine.caches],
+            "caches": sorted(plan.engine.caches),
         }
     )
 
@@ -106,11 +107,15 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     release = build_release(plan, around)
     files = release_files(release, secrets)
     yield from _neighbours_told(services, found)
-    action = decide(release, files, found)
+    action = decide(release, files, found, gated=plan.gate is not None)
     bad = turned_away(release, action, found)
     if bad is not None and not forced():
         yield from _refused(plan, release.id, bad, found)
         return
+    if found.upgraded and found.current == release.id:
+        host.log(
+            f"{plan.name}: changed on this host since release {release.id} was last proved: {told(found.upgraded)}"
+        )
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
     else:
@@ -159,15 +164,29 @@ def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
         f"{host.name}: service {plan.name} can not start, the host lacks {'; '.join(missing)}. "
         "What runs was left running. Run those stages first.",
     )
+    yield from required(
+        found.reboot is None or not _has_gpu(plan) or start.action is Action.ATTACH,
+        f"{host.name}: service {plan.name} is not started: {found.reboot}, so no container gets the GPU until this "
+        "host is restarted: sudo reboot, and run again. What runs was left running.",
+    )
     reckoned = memory_of(start.services, plan, release.commit) if found.model_is_here else None
     yield from room_for(plan, reckoned)
     for change in changes(release, start.files, found):
         logger.debug("%s: %s: %s", host.name, plan.name, change)
     if start.action is not Action.ATTACH:
         yield StringCommand(layout.PYTHON, LEDGER, "stage", _stdin=stage_request(start, reckoned))
-    job = start_job(plan, release.id, attach=start.action is Action.ATTACH)
+    why = ""
+    if start.action is Action.RESTART:
+        why = told(found.outdated)
+        host.log(f"{plan.name} is restarted, since it still has what was there before: {why}")
+    job = start_job(plan, release.id, attach=start.action is Action.ATTACH, why=why)
     yield start_command(job)
     yield FunctionCommand(follow_start, (job, plan.name, release.id), {})
+
+
+def _has_gpu(plan: ServicePlan) -> bool:
+    container = plan.service.container if plan.service.container is not None else plan.engine.container
+    return container.gpus
 
 
 def _refused(

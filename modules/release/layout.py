@@ -67,7 +67,7 @@ def label_file(service: str) -> str:
 
 
 def cache_directory(service: str, cache: str) -> str:
-    """A cache of the engine that outlives its container."""
+    """A cache of the engine that outlives its container: a link that each start sets (modules/hostside/caches.py)."""
     return str(STATE / "caches" / service / cache)
 
 

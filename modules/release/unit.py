@@ -101,6 +101,7 @@ def render_unit(unit: UnitText) -> str:
         ),
         memory_return=_program("memory_return.py", layout.memory_file(unit.service), layout.before_file(unit.service)),
         watch=layout.watch_unit_name(unit.service) if unit.watched else None,
+        prepare_start=_program("prepare_start.py", unit.service),
         docker=DOCKER,
         container=layout.container_name(unit.service),
         attempts=START_ATTEMPTS,

@@ -109,12 +109,16 @@ def _releases(told: ServiceSeen) -> tuple[ReleaseReport, ...]:
         ReleaseReport(
             id=release["id"],
             events=tuple(
-                EventReport(at=event["at"], event=event["event"], note=event.get("note") or "")
-                for event in release["events"]
+                EventReport(at=event["at"], event=event["event"], note=_note(event)) for event in release["events"]
             ),
         )
         for release in told.releases
     )
+
+
+def _note(event: dict[str, Any]) -> str:
+    """What is noted with it, and what of the machine had changed."""
+    return "; ".join(event[name] for name in ("note", "changed") if event.get(name))
 
 
 def _of_gate(plan: ServicePlan, stored: Stored) -> dict[str, Any]:

@@ -58,7 +58,10 @@ taken = []
 while fault == "eats":
     taken.append(b"x" * 2**24)
     time.sleep(0.05)
-behaviour = Behaviour(token_s=float(os.environ.get("FAKE_TOKEN_S", "0.005")))
+wanted = float(os.environ.get("FAKE_TOKEN_S", "0.005"))
+behaviour = Behaviour(token_s=wanted)
+# For what makes a machine slow without being a part of the release.
+slow = Path("/root/.cache/vllm/slow")
 name = words[words.index("--served-model-name") + 1]
 
 
@@ -79,6 +82,7 @@ class Server(handler(behaviour)):
             time.sleep(3600)
         if told() == "dies":
             threading.Timer(2, os._exit, [3]).start()
+        behaviour.token_s = 0.5 if slow.exists() else wanted
         if fault != "empty":
             return super().do_POST()
         self.rfile.read(int(self.headers["content-length"]))
@@ -109,13 +113,13 @@ gate(plan=plan)
 """
 
 
-def recipe(lab: Lab) -> dict[str, Any]:
-    """The image's recipe, as a fleet file writes it out."""
+def recipe(lab: Lab, **pins: Any) -> dict[str, Any]:
+    """The image's recipe, as a fleet file writes it out. `pins`: sources that it names, and does not use."""
     text = f"#!/usr/bin/env python3\n{Path('tests/lab/fake_engine.py').read_text()}{_PROGRAM}"
     packed = base64.b64encode(text.encode()).decode()
     steps = f"RUN echo {packed} | base64 -d > /usr/local/bin/vllm && chmod 755 /usr/local/bin/vllm\n"
     check = 'LABEL tinderbox.check=\'["vllm", "--version"]\'\n'
-    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins={}, arguments={})
+    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins=pins, arguments={})
 
 
 def fleet_of(lab: Lab, host: str, name: str, keys: Mapping[str, Any] | None = None, /, **environment: str) -> Path:

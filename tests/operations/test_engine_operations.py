@@ -298,3 +298,75 @@ def test_a_release_that_is_put_in_force_is_attested_by_that() -> None:
     _, commands = given(replace(BARE, attested=False))
 
     assert not any(" attest " in getattr(command, "get_raw_value", str)() for command in commands)
+
+
+PROVED = {"driver": "580.95.05", "docker": "28.3.3", "CUDA toolkit": "13.0.1-1"}
+PROVEN = replace(SERVING, versions=PROVED, proved_on=PROVED, started_on=PROVED)
+ON_GPU = service_plan(gate="lab-cpu", container={"gpus": True})
+
+
+def on(plan: Any, state: ServiceState, **changes: Any) -> tuple[StubHost, list[Any]]:
+    """A host that serves the plan's release; `changes`: to its state."""
+    built = build_release(plan, surroundings(image=IMAGE, commit=COMMIT))
+    changes |= {"files": {file.path: file.sha256 for file in release_files(built, {})}}
+    changes |= {"current": built.id, "last_good": built.id, "container_release": built.id}
+    return given(replace(state, **changes), plan)
+
+
+def test_nothing_upgraded_is_no_change() -> None:
+    host, commands = given(PROVEN)
+    assert (commands, host.logged) == ([], [])
+
+
+def test_after_an_upgrade_of_the_driver_it_is_restarted_once_with_the_change_named() -> None:
+    host, (stage, start, follow) = given(replace(PROVEN, versions={**PROVED, "driver": "580.126.09"}))
+    assert stage.get_raw_value().endswith("ledger.py stage")
+    assert "--attach" not in start.get_raw_value()
+    assert "--why 'driver 580.95.05 → 580.126.09'" in start.get_raw_value()
+    assert isinstance(follow, FunctionCommand)
+    told = "driver 580.95.05 → 580.126.09"
+    assert (host.logged[0], host.logged[-1]) == (
+        f"gpt-oss: changed on this host since release {RELEASE.id} was last proved: {told}",
+        f"gpt-oss is restarted, since it still has what was there before: {told}",
+    )
+
+
+def test_an_upgrade_of_the_toolkit_alone_is_told_and_left_to_the_gate() -> None:
+    host, commands = given(replace(PROVEN, versions={**PROVED, "CUDA toolkit": "13.0.2-1"}))
+    assert commands == []
+    assert "CUDA toolkit 13.0.1-1 → 13.0.2-1" in host.logged[0]
+
+
+def test_without_a_gate_that_it_serves_is_its_proof() -> None:
+    bare = service_plan()
+    _, (start, _) = on(bare, PROVEN, versions={**PROVED, "CUDA toolkit": "13.0.2-1"})
+    assert "--attach --ungated" in start.get_raw_value()
+
+
+MISMATCH = "the loaded driver is 580.95.05, and its libraries are 580.126.09"
+
+
+@pytest.mark.parametrize("state", [PROVEN, replace(PROVEN, unit=DOWN)], ids=["to be restarted", "down"])
+def test_no_start_is_tried_that_a_restart_of_the_host_must_come_before(state: ServiceState) -> None:
+    now = {**PROVED, "driver library": "580.126.09", "docker": "29.1.0"}
+    _, commands = on(ON_GPU, replace(state, versions=now, reboot=MISMATCH))
+    refusal = commands[0].get_raw_value()
+    assert f"spark-1: service gpt-oss is not started: {MISMATCH}" in refusal
+    assert "sudo reboot, and run again. What runs was left running." in refusal
+    assert refusal.endswith("exit 1")
+
+
+def test_an_engine_without_a_gpu_does_not_mind() -> None:
+    _, commands = given(replace(PROVEN, unit=DOWN, reboot=MISMATCH))
+    assert not any("exit 1" in str(one) for one in commands)
+
+
+def test_another_pin_of_our_own_is_another_release() -> None:
+    packages = {**PLAN.recipe.packages, "vllm": "9.9.9"}
+    newer = replace(PLAN, recipe=PLAN.recipe.model_copy(update={"packages": packages}))
+    _, (stage, start, _) = given(SERVING, newer)
+    request = json.loads(stage.connector_arguments["_stdin"])
+    assert request["id"] != RELEASE.id
+    assert request["release"]["image"] == image_reference(newer.recipe, Lock()) != IMAGE
+    # No part of the machine: a start of another release, and none of the same one.
+    assert "--why" not in start.get_raw_value()
