@@ -53,6 +53,11 @@ def failure(entry: Entry | None) -> Event | None:
     return next(event for event in reversed(events(entry)) if event.get("event") in _FAILURES)
 
 
+def failures(entry: Entry | None) -> int:
+    """How often the release was found bad."""
+    return sum(event.get("event") in _FAILURES for event in events(entry))
+
+
 def was_good(entry: Entry | None) -> bool:
     """Whether it ever was."""
     return any(event.get("event") in {GOOD, PROVED_AGAIN} for event in events(entry))

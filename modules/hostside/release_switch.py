@@ -109,14 +109,16 @@ class Switch:
             self.fail(back, reason)
             # Nothing is forgotten: the next run tries again to have it back.
             return False, f"release {back} does not get ready any more either ({reason}): the service is down"
-        self._note_return(back, bad, str(failed.get("at")))
+        self._note_return(back, bad)
         return True, f"release {back} serves again"
 
-    def _note_return(self, back: str, bad: str, since: str) -> None:
+    def _note_return(self, back: str, bad: str) -> None:
         """Each of the two marks once, also when this is run again; then the activation is over."""
         last = story.events(self.ledger.entry(back))[-1]
-        if last["event"] != story.RESTORED or last["at"] < since:
-            self.ledger.mark(back, story.RESTORED, f"in place of {bad}")
+        # Not told by times: clocks are set, and a release can fail twice within a second.
+        failure = f"{story.failures(self.ledger.entry(bad))} of {bad}"
+        if last["event"] != story.RESTORED or last.get("failure") != failure:
+            self.ledger.mark(back, story.RESTORED, f"in place of {bad}", failure=failure)
         if story.events(self.ledger.entry(bad))[-1]["event"] != story.ROLLED_BACK:
             self.ledger.mark(bad, story.ROLLED_BACK, f"release {back} serves again")
         forget_pending(self.ledger)

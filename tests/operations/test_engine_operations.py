@@ -308,7 +308,10 @@ ON_GPU = service_plan(gate="lab-cpu", container={"gpus": True})
 def on(plan: Any, state: ServiceState, **changes: Any) -> tuple[StubHost, list[Any]]:
     """A host that serves the plan's release; `changes`: to its state."""
     built = build_release(plan, surroundings(image=IMAGE, commit=COMMIT))
-    changes |= {"files": {file.path: file.sha256 for file in release_files(built, {})}}
+    services = HostPlan("spark-1", HostSettings.model_validate({"weights": {"home": HOME}}), (plan,))
+    listed = hashlib.sha256(str(memory.services_file(services).content).encode()).hexdigest()
+    written = {file.path: file.sha256 for file in release_files(built, {})}
+    changes |= {"files": {**written, layout.services_file(): listed}}
     changes |= {"current": built.id, "last_good": built.id, "container_release": built.id}
     return given(replace(state, **changes), plan)
 

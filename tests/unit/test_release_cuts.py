@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from modules.hostside import ledger
 from tests.unit.fake_systemd import STARTING, Cut, Machine, machines
 
 Make = Callable[..., Machine]
@@ -49,6 +51,13 @@ SCENES: dict[str, tuple[tuple[Act, ...], Act, str | None]] = {
     "another driver, and another release": ((wants("a"), upgrades(driver="580.2")), wants("b"), "b"),
     "rolled back": ((wants("a"), wants("b")), rolls_back("a", "b"), "a"),
 }
+
+
+@pytest.fixture(autouse=True, params=[1, 7, 1000], ids=lambda calls: f"{calls} events a second")
+def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds that pass between events, within one run and not in another, decide nothing."""
+    count = itertools.count()
+    monkeypatch.setattr(ledger, "now", lambda: f"2026-01-01T00:00:{next(count) // request.param:06}Z")
 
 
 @pytest.fixture
