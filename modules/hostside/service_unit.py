@@ -78,10 +78,31 @@ def milestone(lines: list[str]) -> str | None:
     return None
 
 
+_REASON = re.compile(r"await-ready: not ready after \d+ s: (.+)|memory-gate: (refused: .+)")
+
+
+_HELD_BY = "memory-gate: "
+
+
+def until_failed(lines: list[str]) -> list[str]:
+    """A failed start's log until it failed, which is told by other words. What an engine says at its end is noise.
+
+    All of it, where nobody has said when that was. Who holds the memory that was not there stands after the refusal.
+    """
+    at = _failed_at(lines)
+    if at is None:
+        return lines
+    held = [line for line in lines[at + 1 :] if line.startswith(_HELD_BY)] if lines[at].startswith(_HELD_BY) else []
+    return [*lines[:at], *held]
+
+
+def _failed_at(lines: list[str]) -> int | None:
+    return next((at for at in reversed(range(len(lines))) if _REASON.search(lines[at])), None)
+
+
 def why_not_ready(lines: list[str], unit: dict[str, str]) -> str:
     """Why a start has failed, in one line: as `await_ready.py` or the memory gate said it, else by systemd."""
-    for line in reversed(lines):
-        found = re.search(r"await-ready: not ready after \d+ s: (.+)|memory-gate: (refused: .+)", line)
-        if found:
-            return (found[1] or found[2]).strip()
+    at = _failed_at(lines)
+    if at is not None and (found := _REASON.search(lines[at])):
+        return (found[1] or found[2]).strip()
     return f"its unit is {unit.get('ActiveState', 'unknown')} ({unit.get('Result', 'unknown')})"

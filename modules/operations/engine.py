@@ -10,6 +10,7 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
+from modules.facts.port import PortHolder
 from modules.facts.service import Barred, ServiceRelease, ServiceState
 from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
@@ -18,7 +19,7 @@ from modules.operations.asked import forced
 from modules.operations.follow import follow
 from modules.operations.job import start_command
 from modules.operations.memory import Reckoned, memory_of, needed_memory, room_for
-from modules.operations.require import refusal, required, unreadable
+from modules.operations.require import foreseen, refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
 from modules.release import layout
@@ -137,6 +138,8 @@ def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
         f"{host.name}: service {plan.name} can not start, the host lacks {'; '.join(missing)}. "
         "What runs was left running. Run those stages first.",
     )
+    if start.action is not Action.ATTACH:
+        yield from _port_free(plan)
     reckoned = memory_of(start.services, plan, release.commit) if found.model_is_here else None
     yield from room_for(plan, reckoned)
     for change in changes(release, start.files, found):
@@ -148,21 +151,35 @@ def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
     yield FunctionCommand(follow_start, (job, plan.name, release.id), {})
 
 
+def _port_free(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:
+    """Refuse a host on which something else has the service's port; whose that is is not for us to decide."""
+    service = plan.service
+    holder = host.get_fact(PortHolder, service=plan.name, listen=service.listen, port=service.port)
+    if holder is not None:
+        yield foreseen(
+            f"{host.name}: service {plan.name} can not start: its port {service.port} is taken by {holder}. "
+            "Nothing was stopped, that program neither. Stop it, or give the service another port "
+            f"(services.{plan.name}.port)."
+        )
+
+
 def _refused(
     plan: ServicePlan, release: str, bad: Barred, found: ServiceState
 ) -> Generator[PyinfraCommand, None, None]:
     """Fail at once, with the server that runs untouched, unless what an earlier run has begun is to be ended first."""
     if found.pending is not None:
-        job = settle_job(plan)
-        yield start_command(job)
-        yield FunctionCommand(follow, (job, start_command(job)), {})
         serves = ""
     elif found.unit.active == "active":
         serves = f" Release {found.current} serves, and was left running."
     else:
         serves = f" Release {found.current} is in force, and its unit is {found.unit.active}."
-    yield refusal(
+    refused = foreseen(
         f"{host.name}: service {plan.name}: release {release} is not tried again unchanged: {bad.text()}.{serves} "
         f"Change the service in the fleet file, or set TINDERBOX_FORCE=1 to have this release tried once more; what "
         f"became of each release: pyinfra inventory.py deploys/history.py"
     )
+    if found.pending is not None:
+        job = settle_job(plan)
+        yield start_command(job)
+        yield FunctionCommand(follow, (job, start_command(job)), {})
+    yield refused

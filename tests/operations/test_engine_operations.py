@@ -11,6 +11,7 @@ import pytest
 from pyinfra.api import FunctionCommand
 
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
+from modules.facts.port import PortHolder
 from modules.facts.service import Barred, ServiceRelease, ServiceState, Underway, UnitState
 from modules.fleet import Fleet, HostPlan
 from modules.images.reference import image_reference
@@ -65,9 +66,12 @@ LARGE = replace(SMALL, checkpoint=describe({"BF16": 150 * GIB}, CONFIG))
 
 
 def given(
-    state: ServiceState | None, plan: Any = PLAN, checkpoint: CheckpointState | None = SMALL
+    state: ServiceState | None,
+    plan: Any = PLAN,
+    checkpoint: CheckpointState | None = SMALL,
+    holder: str | None = None,
 ) -> tuple[StubHost, list[Any]]:
-    host = StubHost({ServiceRelease: state, CheckpointFiles: checkpoint})
+    host = StubHost({ServiceRelease: state, CheckpointFiles: checkpoint, PortHolder: holder})
     memory._told.clear()
     services = HostPlan("spark-1", HostSettings.model_validate({"weights": {"home": HOME}}), (plan,))
     return host, commands_of(host, service_running, plan=plan, services=services)
@@ -78,6 +82,25 @@ def gate_file(install: Any) -> dict[str, Any]:
     (content,) = [file["content"] for file in files if file["path"] == "/etc/tinderbox/gpt-oss.memory.json"]
     found: dict[str, Any] = json.loads(content)
     return found
+
+
+def test_a_port_that_is_taken_is_named_with_its_holder_and_nothing_is_begun() -> None:
+    _, commands = given(FORMER, holder="python3 (pid 812, container other)")
+    refusal = commands[0].get_raw_value()
+    assert (
+        "spark-1: service gpt-oss can not start: its port 8000 is taken by python3 (pid 812, container other)"
+        in refusal
+    )
+    assert refusal.endswith("exit 1")
+    # Who serves holds its port itself.
+    assert given(SERVING, holder="nobody asks")[1] == []
+
+
+def test_the_fact_of_the_port_reads_what_the_program_prints() -> None:
+    command = PortHolder().command(service="gpt-oss", listen="127.0.0.1", port=8000).get_raw_value()
+    assert command.endswith("port_holder.py gpt-oss 127.0.0.1 8000")
+    assert PortHolder().process(['{"holder": "nginx (pid 3)"}']) == "nginx (pid 3)"
+    assert PortHolder().process(['{"holder": null}']) is None
 
 
 def test_a_host_that_serves_the_release_gets_nothing() -> None:

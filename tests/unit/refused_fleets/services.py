@@ -291,7 +291,11 @@ REFUSALS = (
           spark-1: {}
           spark-2: {groups: [small]}
         """,
-        (8, "defaults.services.gpt-oss.flags.max-num-seqs", "-1 is nothing that --max-num-seqs can mean: it takes 1 or"),
+        (
+            8,
+            "defaults.services.gpt-oss.flags.max-num-seqs",
+            "-1 is nothing that --max-num-seqs can mean: it takes 1 or",
+        ),
         (9, "defaults.services.gpt-oss.flags.gpu-memory-utilization", "it takes above 0 to 1; correct the number"),
         (15, "groups.small.services.gpt-oss.flags.max-model-len", "it takes 1 or more, or -1; correct the number"),
     ),
