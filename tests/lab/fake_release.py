@@ -7,6 +7,7 @@ environment, so that each way of failing is a release of its own.
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +111,18 @@ def fleet_of(lab: Lab, host: str, name: str, **environment: str) -> Path:
 
     Unless it is told otherwise, it names the backend that is wanted.
     """
+    return fleet_at(lab, host, name, PORT, environment)
+
+
+def fleet_at(lab: Lab, host: str, name: str, port: int, environment: Mapping[str, str]) -> Path:
+    """As `fleet_of`, at another port."""
 
     def change(content: dict[str, Any]) -> None:
         content["fleet"] = "releases"
         content["hosts"] = {host: content["hosts"][host]}
         service = content["defaults"]["services"]["gpt-oss"]
-        says = {"FAKE_SAYS": CUTLASS} | environment
-        service |= {"port": PORT, "gate": GATE, "image": {"recipe": recipe(lab)}, "environment": says}
+        says = {"FAKE_SAYS": CUTLASS, **environment}
+        service |= {"port": port, "gate": GATE, "image": {"recipe": recipe(lab)}, "environment": says}
         service["readiness"] = READINESS
         content["defaults"]["services"] = {SERVICE: service}
 
