@@ -52,7 +52,7 @@ def summary(outcome: Outcome, errors: Errors, *, dry: bool) -> list[tuple[str, s
 
 
 def excerpt(errors: Sequence[HostError]) -> list[str]:
-    """What a host's last operation said, or its start and its end."""
-    said = [line.strip() for error in errors if error["operation"] == errors[-1]["operation"]
-            for line in error["said"].splitlines()]  # fmt: skip
+    """What a host's last operation said, or its start and its end, below the host's own name."""
+    said = [line.strip().removeprefix(f"{error['host']}: ") for error in errors
+            if error["operation"] == errors[-1]["operation"] for line in error["said"].splitlines()]  # fmt: skip
     return said if len(said) <= _FIRST + _LAST + 1 else [*said[:_FIRST], "...", *said[-_LAST:]]

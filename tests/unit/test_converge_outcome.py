@@ -53,7 +53,7 @@ def error(host: str, said: str, operation: str = "") -> HostError:
 
 def test_below_a_failed_host_stands_what_its_last_operation_said() -> None:
     outcome = Outcome(operations=2, failed={"spark-2": ["two"]})
-    errors = [error("spark-2", "hiccup", "one"), error("spark-2", "no disk\nbuy one", "two")]
+    errors = [error("spark-2", "hiccup", "one"), error("spark-2", "spark-2: no disk\nbuy one", "two")]
     assert [line for line, _ in summary(outcome, {"spark-2": errors}, dry=False)] == [
         "spark-2: FAILED at two",
         "    no disk",
