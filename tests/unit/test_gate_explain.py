@@ -99,7 +99,7 @@ KINDS: dict[str, Callable[[], Case]] = {
     "wrong-backend": lambda: case((31.6, 31.5, 31.7), log=[MARLIN]),
     "wrong-backend-by-its-speed": lambda: case((31.6, 31.5, 31.7), log=[]),
     "cold-kernel-cache": lambda: case((12.0, 58.9, 59.1)),
-    "bound-out-of-reach": lambda: replace(case(other_cpu_percent=scattered(80, 10)), short_by=90.0),
+    "bound-out-of-reach": lambda: replace(case((1.1, 1.1, 1.1), other_cpu_percent=scattered(80, 10)), short_by=90.0),
     "compiling-while-measured": lambda: case(log=[CUTLASS, BUILDING], utilisation_percent=[0.0] * 25 + [96.0] * 35),
 }
 
