@@ -11,13 +11,15 @@ import json
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modules.hostside.neighbours import left_over
     from modules.hostside.service_unit import run
 else:
+    from neighbours import left_over
     from service_unit import run
 
 _PROC = Path("/proc")
@@ -90,21 +92,24 @@ def described(pid: int, proc: Path = _PROC) -> str:
     return f"{name} (pid {pid}{where})"
 
 
-def foreign_holder(address: str, port: int, own: int | None) -> str | None:
-    """What listens there, in words; None where nothing does, or only what `own` (a process) has started."""
+def foreign_holder(address: str, port: int, own: Collection[int]) -> str | None:
+    """What listens there, in words; None where nothing does, or only what `own` (processes) have started."""
     if not is_taken(address, port):
         return None
     found = listeners(port)
-    foreign = [pid for pid in found if not own or not descends(pid, own)]
+    foreign = [pid for pid in found if not any(descends(pid, ancestor) for ancestor in own)]
     if found and not foreign:
         return None
     return ", ".join(described(pid) for pid in foreign) or UNKNOWN
 
 
 def main(service: str, address: str, port: str) -> None:
-    """See above."""
-    own = run("docker", "container", "inspect", "--format", "{{.State.Pid}}", f"tinderbox-{service}")
-    print(json.dumps({"holder": foreign_holder(address, int(port), int(own) if own else None)}))
+    """See above. What an older fleet file has left over makes way for the service, and is none that is in its way."""
+    own = []
+    for name in (service, *left_over()):
+        pid = run("docker", "container", "inspect", "--format", "{{.State.Pid}}", f"tinderbox-{name}")
+        own += [int(pid)] if pid and int(pid) else []
+    print(json.dumps({"holder": foreign_holder(address, int(port), own)}))
 
 
 if __name__ == "__main__":

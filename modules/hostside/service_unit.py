@@ -25,6 +25,14 @@ MILESTONES = (
 )
 
 
+_REASONS = (
+    r"load-guard: (stopped the engine: .+)",
+    r"await-ready: not ready after \d+ s: (.+)",
+    r"(?:memory-gate|prepare-start): (refused: .+)",
+)
+_HELD_BY = "memory-gate: "
+
+
 def run(*command: str) -> str | None:
     """Standard output of a program, or None where it failed or is missing."""
     try:
@@ -37,6 +45,11 @@ def run(*command: str) -> str | None:
 def unit_name(service: str) -> str:
     """The systemd unit of a service."""
     return f"tinderbox-{service}.service"
+
+
+def watch_unit(service: str) -> str:
+    """The unit that watches a service (layout.py has the same)."""
+    return f"tinderbox-watch@{service}.service"
 
 
 def unit_state(unit: str) -> dict[str, str]:
@@ -78,31 +91,25 @@ def milestone(lines: list[str]) -> str | None:
     return None
 
 
-_REASON = re.compile(r"await-ready: not ready after \d+ s: (.+)|memory-gate: (refused: .+)")
-
-
-_HELD_BY = "memory-gate: "
-
-
 def until_failed(lines: list[str]) -> list[str]:
     """A failed start's log until it failed, which is told by other words. What an engine says at its end is noise.
 
     All of it, where nobody has said when that was. Who holds the memory that was not there stands after the refusal.
     """
-    at = _failed_at(lines)
+    at = next((at for at, line in enumerate(lines) if any(re.search(reason, line) for reason in _REASONS)), None)
     if at is None:
         return lines
     held = [line for line in lines[at + 1 :] if line.startswith(_HELD_BY)] if lines[at].startswith(_HELD_BY) else []
     return [*lines[:at], *held]
 
 
-def _failed_at(lines: list[str]) -> int | None:
-    return next((at for at in reversed(range(len(lines))) if _REASON.search(lines[at])), None)
-
-
 def why_not_ready(lines: list[str], unit: dict[str, str]) -> str:
-    """Why a start has failed, in one line: as `await_ready.py` or the memory gate said it, else by systemd."""
-    at = _failed_at(lines)
-    if at is not None and (found := _REASON.search(lines[at])):
-        return (found[1] or found[2]).strip()
+    """Why a start has failed, in one line: as a program of ours said it, else by systemd.
+
+    Where the load guard has stopped the engine, the others only saw it gone.
+    """
+    for pattern in _REASONS:
+        told = [found[1] for found in (re.search(pattern, line) for line in lines) if found]
+        if told:
+            return told[-1].strip()
     return f"its unit is {unit.get('ActiveState', 'unknown')} ({unit.get('Result', 'unknown')})"

@@ -1,7 +1,8 @@
 """A tiny image whose `vllm` is a fake engine that says that it is one, and a fleet file with releases of it.
 
 Recipe, build, unit, ledger, programs, gate and client are the real ones. What the engine does wrong is told by its
-environment, so that each way of failing is a release of its own.
+environment, so that each way of failing is a release of its own; or, for what befalls a release that was good, by a
+file beside its caches (`FAULT`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ GATE: dict[str, Any] = {
     # A fast fake makes some 200 tokens a second, a slow one 2: no busy machine comes between.
     "thresholds": {DECODE: {"min": 8}},
 }
+# On the host; the engine finds it in its container. `exits`, `eats`: at its start. `dies`: after it has replied.
+# `hangs`: gives no reply until it is started again. `works`: the same, but its counters move.
+FAULT = f"/var/lib/tinderbox/caches/{SERVICE}/vllm/fault"
 CUTLASS, MARLIN = "fake backend: CUTLASS", "fake backend: Marlin"
 # A minute, since tests wait for it to be over.
 READINESS = {"start_minutes": 1, "wanted_log": [CUTLASS], "refused_log": [MARLIN]}
@@ -33,15 +37,24 @@ _PROGRAM = f'''
 
 import os, signal, sys
 
+_FILE = "/root/.cache/vllm/fault"
+
+
+def told():
+    try:
+        return Path(_FILE).read_text().strip()
+    except OSError:
+        return os.environ.get("FAKE_FAULT", "")
+
 
 def leave(*_):
     time.sleep(float(os.environ.get("FAKE_STOP_S", "0")))
     os._exit(143)
 
 
-words, fault = sys.argv[1:], os.environ.get("FAKE_FAULT", "")
+words, fault = sys.argv[1:], told()
 # The first process of a container ends by no signal that it does not handle: these are as one that hangs in a driver.
-if fault not in ("hangs", "deaf"):
+if fault not in ("mute", "deaf"):
     signal.signal(signal.SIGTERM, leave)
 print("{SAYS}", flush=True)
 print(os.environ.get("FAKE_SAYS", ""), flush=True)
@@ -50,15 +63,26 @@ if words[:1] != ["serve"]:
 if fault == "exits":
     sys.exit("out of order, as it was told to be")
 time.sleep(float(os.environ.get("FAKE_START_S", "0")))
-while fault == "hangs":
+while fault == "mute":
     time.sleep(60)
-behaviour = Behaviour(token_s=float(os.environ.get("FAKE_TOKEN_S", "0.005")))
+if fault == "hangs":
+    os.remove(_FILE)
+taken = []
+while fault == "eats":
+    taken.append(b"x" * 2**24)
+    time.sleep(0.05)
+wanted = float(os.environ.get("FAKE_TOKEN_S", "0.005"))
+behaviour = Behaviour(token_s=wanted)
+# For what makes a machine slow without being a part of the release.
+slow = Path("/root/.cache/vllm/slow")
 name = words[words.index("--served-model-name") + 1]
 
 
 class Server(handler(behaviour)):
     def do_GET(self):
         known = json.dumps({{"data": [{{"id": name}}]}}).encode()
+        count = time.time() if told() == "works" else behaviour.asked
+        behaviour.metrics = f"vllm:generation_tokens_total {{count}}\\n"
         self._send(200, known) if self.path == "/v1/models" else super().do_GET()
 
     def _event(self, event):
@@ -67,6 +91,11 @@ class Server(handler(behaviour)):
         super()._event(event)
 
     def do_POST(self):
+        if told() in ("hangs", "works"):
+            time.sleep(3600)
+        if told() == "dies":
+            threading.Timer(2, os._exit, [3]).start()
+        behaviour.token_s = 0.5 if slow.exists() else wanted
         if fault != "empty":
             return super().do_POST()
         self.rfile.read(int(self.headers["content-length"]))
@@ -97,33 +126,27 @@ gate(plan=plan)
 """
 
 
-def recipe(lab: Lab) -> dict[str, Any]:
-    """The image's recipe, as a fleet file writes it out."""
+def recipe(lab: Lab, **pins: Any) -> dict[str, Any]:
+    """The image's recipe, as a fleet file writes it out. `pins`: sources that it names, and does not use."""
     text = f"#!/usr/bin/env python3\n{Path('tests/lab/fake_engine.py').read_text()}{_PROGRAM}"
     packed = base64.b64encode(text.encode()).decode()
     steps = f"RUN echo {packed} | base64 -d > /usr/local/bin/vllm && chmod 755 /usr/local/bin/vllm\n"
     check = 'LABEL tinderbox.check=\'["vllm", "--version"]\'\n'
-    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins={}, arguments={})
+    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins=pins, arguments={})
 
 
-def fleet_of(lab: Lab, host: str, name: str, **environment: str) -> Path:
+def fleet_of(lab: Lab, host: str, name: str, keys: Mapping[str, Any] | None = None, /, **environment: str) -> Path:
     """A fleet file whose only service is a release of the fake engine with that environment.
 
-    Unless it is told otherwise, it names the backend that is wanted.
+    `keys`: of the service, that differ. Unless it is told otherwise, it names the backend that is wanted.
     """
-    return fleet_at(lab, host, name, PORT, environment)
-
-
-def fleet_at(lab: Lab, host: str, name: str, port: int, environment: Mapping[str, str]) -> Path:
-    """As `fleet_of`, at another port."""
 
     def change(content: dict[str, Any]) -> None:
         content["fleet"] = "releases"
         content["hosts"] = {host: content["hosts"][host]}
         service = content["defaults"]["services"]["gpt-oss"]
-        says = {"FAKE_SAYS": CUTLASS, **environment}
-        service |= {"port": port, "gate": GATE, "image": {"recipe": recipe(lab)}, "environment": says}
-        service["readiness"] = READINESS
+        service |= {"port": PORT, "gate": GATE, "image": {"recipe": recipe(lab)}, "readiness": READINESS}
+        service |= {"environment": {"FAKE_SAYS": CUTLASS, **environment}, **(keys or {})}
         content["defaults"]["services"] = {SERVICE: service}
 
     return lab.write_fleet(f"releases-{name}", change)

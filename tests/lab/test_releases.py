@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from modules.release.unit import STOP_S
-from tests.lab.fake_release import FAST, MARLIN, PORT, SAYS, SERVICE, by_hand, deployed, fleet_at, fleet_of
+from tests.lab.fake_release import FAST, MARLIN, PORT, SAYS, SERVICE, by_hand, deployed, fleet_of
 from tests.lab.host_watch import watched
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
@@ -92,7 +92,7 @@ def test_a_good_release_is_good_and_a_second_run_changes_nothing(lab: Lab, good:
     [
         ("exits", {"FAKE_FAULT": "exits"}, "the server has ended"),
         # It hears no signal either.
-        ("hangs", {"FAKE_FAULT": "hangs"}, "not ready in time"),
+        ("hangs", {"FAKE_FAULT": "mute"}, "not ready in time"),
         ("empty", {"FAKE_FAULT": "empty"}, "empty content and reasoning"),
         ("wrong-backend", {"FAKE_SAYS": MARLIN}, f"the log has a line that must not be there: {MARLIN}"),
         ("no-backend", {"FAKE_SAYS": "fake backend: none"}, "its log never said: fake backend: CUTLASS"),
@@ -206,7 +206,7 @@ def test_a_port_that_is_taken_is_told_with_its_holder_and_nothing_is_stopped(lab
     foreign = f"sudo systemd-run --quiet --unit foreign-listener python3 -m http.server --bind 127.0.0.1 {port}"
     lab.ssh(HOST, foreign)
     try:
-        moved = fleet_at(lab, HOST, "moved", port, FAST)
+        moved = fleet_of(lab, HOST, "moved", {"port": port}, **FAST)
         drift = lab.converge("--dry", "deploys/engine.py", fleet=moved)
         run = deployed(lab, moved)
         pid = lab.ssh(HOST, "systemctl show -P MainPID foreign-listener").stdout.strip()
