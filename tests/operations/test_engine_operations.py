@@ -12,7 +12,7 @@ import pytest
 from pyinfra.api import FunctionCommand
 
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
-from modules.facts.port import PortHolder
+from modules.facts.obstacles import PortHolder, StrangeEngines
 from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState, Underway, UnitState
 from modules.fleet import Fleet, HostPlan
@@ -75,11 +75,13 @@ def given(
     plan: Any = PLAN,
     checkpoint: CheckpointState | None = SMALL,
     holder: str | None = None,
+    strangers: tuple[str, ...] = (),
 ) -> tuple[StubHost, list[Any]]:
     host = StubHost({
         ServiceRelease: state,
         CheckpointFiles: checkpoint,
         PortHolder: holder,
+        StrangeEngines: [strangers],
         HostReleases: {"gpt-oss": None, "former-name": None},
     })  # fmt: skip
     memory._told.clear()
@@ -106,11 +108,35 @@ def test_a_port_that_is_taken_is_named_with_its_holder_and_nothing_is_begun() ->
     assert given(SERVING, holder="nobody asks")[1] == []
 
 
+def test_beside_another_engine_nothing_is_begun_and_what_serves_is_left() -> None:
+    stranger = "vllm serve (pid 812 in container other)"
+    host, commands = given(FORMER, strangers=(stranger,))
+    refusal = commands[0].get_raw_value()
+    assert (
+        f"service gpt-oss is not started beside another engine, which its memory plan does not count in: {stranger}."
+        in (refusal)
+    )
+    assert refusal.endswith("exit 1")
+    (asked,) = [arguments for fact, arguments in host.asked if fact is StrangeEngines]
+    assert asked["services"] == ["gpt-oss"]
+    # Who asks to be started where it does not fit is not kept from that either.
+    careless = replace(PLAN, service=PLAN.service.model_copy(update={"memory_plan": "warn"}))
+    assert StrangeEngines not in [fact for fact, _ in given(FORMER, careless, strangers=(stranger,))[0].asked]
+
+
 def test_the_fact_of_the_port_reads_what_the_program_prints() -> None:
     command = PortHolder().command(service="gpt-oss", listen="127.0.0.1", port=8000).get_raw_value()
     assert command.endswith("port_holder.py gpt-oss 127.0.0.1 8000")
     assert PortHolder().process(['{"holder": "nginx (pid 3)"}']) == "nginx (pid 3)"
     assert PortHolder().process(['{"holder": null}']) is None
+
+
+def test_the_fact_of_other_engines_reads_what_the_program_prints() -> None:
+    command = StrangeEngines().command(patterns=["vllm serve|VLLM::"], services=["gpt-oss"]).get_raw_value()
+    assert "engine_processes.py " in command
+    # No process that speaks of an engine is to be taken for one.
+    assert "vllm" not in command
+    assert StrangeEngines().process(['{"strangers": ["llama-server (pid 3)"]}']) == ["llama-server (pid 3)"]
 
 
 def test_a_host_that_serves_the_release_gets_nothing() -> None:
