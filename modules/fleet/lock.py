@@ -103,4 +103,6 @@ def _alone(path: Path) -> Iterator[None]:
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
+        # Under gevent, as in pyinfra, a file is closed only when its hub next turns; we may be back before that.
+        fcntl.flock(folder, fcntl.LOCK_UN)
         os.close(folder)

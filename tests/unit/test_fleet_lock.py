@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -126,3 +128,21 @@ def test_writers_at_once_lose_nothing(fleet_file: Path) -> None:
         list(pool.map(lambda n: record(fleet_file, models={f"a/{n}@main": COMMIT}), range(24)))
 
     assert len(read_lock(fleet_file).models) == 24
+
+
+def test_two_entries_are_recorded_one_after_the_other_where_files_are_closed_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As gevent does it in pyinfra.
+    late: list[int] = []
+    close = os.close
+    monkeypatch.setattr(os, "close", late.append)
+    signal.alarm(20)  # it would wait for itself for ever
+    try:
+        record(tmp_path / "fleet.yaml", images={"a:1": f"sha256:{'a' * 64}"})
+        record(tmp_path / "fleet.yaml", images={"b:1": f"sha256:{'b' * 64}"})
+    finally:
+        signal.alarm(0)
+        for each in late:
+            close(each)
+    assert len(read_lock(tmp_path / "fleet.yaml").images) == 2
