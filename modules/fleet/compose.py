@@ -55,3 +55,9 @@ def composed_flags(engine: Engine, service: Service) -> dict[str, FlagValue]:
     """Merge the flags of the engine, its profile and the service; false takes a flag away."""
     flags = {**engine.flags, **engine.profiles[service.profile], **service.flags}
     return {name: value for name, value in flags.items() if value is not False}
+
+
+def composed_engine(engine: Engine, service: Service) -> Engine:
+    """Lay the service's readiness over its engine's, key by key."""
+    changes = service.readiness.model_dump(exclude_none=True)
+    return engine.model_copy(update={"readiness": engine.readiness.model_copy(update=changes)})

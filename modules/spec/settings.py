@@ -23,7 +23,7 @@ from modules.spec.base import (
     broken_rule,
     named_or_written_out,
 )
-from modules.spec.engine import Container, Flags
+from modules.spec.engine import Container, Flags, ReadinessOverride
 from modules.spec.gate import Gate
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
@@ -154,6 +154,7 @@ class Service(Strict):
     flags: Flags = {}
     environment: dict[VariableName, EnvironmentValue] = {}
     container: Container | None = None
+    readiness: ReadinessOverride = ReadinessOverride()
     gate: GateChoice | None = None
     memory_plan: Literal["refuse", "warn"] = "refuse"
     watchdog: Watchdog = Watchdog()
