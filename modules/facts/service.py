@@ -72,6 +72,7 @@ class ServiceState:
     `docker_answers`: False where nothing can be said of image and container. `last_good` is None also where the
     ledger's entry can not be read, since such a release can not be put back. `standings`: release → new, trying,
     ready, good or bad; `barred`: those that are not tried again unless that is forced. `pending`: what is under way.
+    `made_key`: fingerprint of the API key that the host has made.
     """
 
     systemd: int
@@ -89,6 +90,7 @@ class ServiceState:
     standings: Mapping[str, str] = field(default_factory=dict)
     barred: Mapping[str, Barred] = field(default_factory=dict)
     pending: Underway | None = None
+    made_key: str | None = None
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> ServiceState:
@@ -114,6 +116,7 @@ class ServiceState:
             standings={release: one["standing"] for release, one in releases.items()},
             barred={name: Barred(one["event"], one["at"], one.get("note") or "") for name, one in barred.items()},
             pending=Underway(**{name: pending[name] for name in Underway.__dataclass_fields__}) if pending else None,
+            made_key=answer.get("made_key"),
         )
 
 
@@ -130,11 +133,13 @@ class ServiceRelease(HostFact[ServiceState]):
         model_file: str | None,
         files: list[str],
         encodings: list[str],
+        key_variable: str | None = None,
     ) -> StringCommand:
         words = [service, "--image", image, "--repository", repository, "--revision", revision]
         words += ["--model-file", model_file] if model_file is not None else []
         words += [f"--file={path}" for path in files]
         words += [f"--encoding={path}" for path in encodings]
+        words += ["--key-variable", key_variable] if key_variable is not None else []
         quoted = [QuoteString(word) for word in words]
         # Silent where the program is not installed yet: a run without -y asks before the stages that install it.
         return StringCommand("! test -e", PROGRAM, "||", layout.PYTHON, PROGRAM, *quoted)

@@ -11,6 +11,7 @@ from modules.fleet.gate_check import gate_rules
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
+from modules.spec.base import is_loopback
 from modules.spec.engine import Engine
 from modules.spec.image import Recipe
 from modules.spec.settings import HostSettings, Service
@@ -60,12 +61,6 @@ def _peer_rules(settings: HostSettings) -> Iterator[Finding]:
 
 
 def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
-    if not is_loopback(service.listen) and service.api_key is None:
-        yield (
-            ("listen",),
-            f"listens on {service.listen}, where others can reach it, without an API key",
-            "add api_key: with the name of a secret, or take listen out (loopback)",
-        )
     engine = catalog.engines.get(service.engine)
     if engine is None:
         return
@@ -86,6 +81,9 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
     if service.api_key is not None and engine.api_key_variable is None:
         what = f"engine {service.engine} takes no API key that can be kept secret"
         yield ("api_key",), what, "take it out, and listen on loopback"
+    elif service.is_open and engine.api_key_variable is None:
+        what = f"listens on {service.listen}, where others can reach it, and engine {service.engine} takes no API key"
+        yield ("listen",), f"{what} that can be kept secret", "take listen out (loopback), or use another engine"
     fixed = {part.removeprefix("--") for part in engine.command if part.startswith("--")}
     for flag in service.flags:
         if flag in fixed:
@@ -118,13 +116,3 @@ def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:
         # What a triple brought stands nowhere else in the file.
         ours = key[:2] if key[:1] == ("pins",) and key[1] not in service.image.pins and triple is not None else ()
         yield ("image", *(("triple",) if ours else key)), what, "use another one, or take it out for the recipe's own"
-
-
-def is_loopback(address: str) -> bool:
-    """Tell whether an address is this machine's own and nobody else's."""
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False

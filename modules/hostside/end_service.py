@@ -50,7 +50,7 @@ def remove(ledger: Ledger, state: Path, settings: Path, units: Path) -> None:
     run("docker", "rm", "--force", f"tinderbox-{ledger.service}")
     (units / unit_name(ledger.service)).unlink(missing_ok=True)
     subprocess.run(["systemctl", "daemon-reload"], check=True)
-    for ending in ("env", "secret.env", "labels", "memory.json"):
+    for ending in ("env", "secret.env", "key.env", "labels", "memory.json"):
         for path in settings.glob(f"{ledger.service}.{ending}*"):
             path.unlink(missing_ok=True)
     for folder in (state / "caches" / ledger.service, state / "gates" / ledger.service, ledger.directory):

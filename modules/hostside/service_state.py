@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside import api_key
     from modules.hostside import release_story as story
     from modules.hostside.activation import read_pending
     from modules.hostside.attestation_file import attestation_file
     from modules.hostside.ledger import Ledger
     from modules.hostside.service_unit import run, unit_name, unit_state
 else:
+    import api_key
     import release_story as story
     from activation import read_pending
     from attestation_file import attestation_file
@@ -102,6 +104,7 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
     pending = read_pending(ledger)
     return {
         "systemd": systemd_version(),
+        "made_key": api_key.fingerprint(options.service, options.key_variable) if options.key_variable else None,
         "unit": unit_state(unit_name(options.service)),
         "files": {path: sha256(Path(path)) for path in options.file},
         "current": ledger.linked("current"),
@@ -128,6 +131,7 @@ def main() -> int:
     parser.add_argument("--revision", required=True)
     parser.add_argument("--model-file", default="config.json", help="what must be in the snapshot")
     parser.add_argument("--file", action="append", default=[], help="a file to hash")
+    parser.add_argument("--key-variable", help="of the API key that this host makes")
     parser.add_argument("--encoding", action="append", default=[], help="a file that must be there")
     sys.stdout.write(json.dumps(state(parser.parse_args())) + "\n")
     return 0

@@ -22,12 +22,13 @@ from modules.operations.require import refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
 from modules.release import layout
-from modules.release.build import Surroundings, build_release, key_variable
+from modules.release.build import Surroundings, build_release, key_file, key_variable, makes_key
 from modules.release.decision import Action, changes, decide, lacking, turned_away
 from modules.release.files import HostFile, release_files
 from modules.spec.release import Release
 
 LEDGER = str(layout.PROGRAMS / "ledger.py")
+API_KEY = str(layout.PROGRAMS / "api_key.py")
 
 
 def service_secrets(plan: ServicePlan) -> dict[str, str]:
@@ -48,6 +49,7 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         model_file=plan.model.file,
         files=[*files, layout.secret_file(plan.name)],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
+        key_variable=key_variable(plan) if makes_key(plan) else None,
     )
 
 
@@ -85,10 +87,10 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     + services: all of the host, which share its memory
     """
     home = services.settings.weights.home
-    if plan.service.api_key is not None and key_variable(plan) is None:
+    if (plan.service.api_key is not None or plan.service.is_open) and key_variable(plan) is None:
         yield refusal(
-            f"{host.name}: services.{plan.name}.api_key: engine {plan.service.engine} takes no API key from its "
-            "environment, so it would serve without one. Remove api_key and listen on loopback, or use another engine."
+            f"{host.name}: services.{plan.name}: engine {plan.service.engine} takes no API key from its environment, "
+            "so it would serve without one. Remove api_key and listen on loopback, or use another engine."
         )
         return
     image = image_reference(plan.recipe, read_lock(load_fleet().path))
@@ -96,8 +98,14 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     if found is None:
         yield from unreadable(f"the state of service {plan.name}")
         return
+    if makes_key(plan) and found.made_key is None:
+        yield from _key_made(plan)
+        found = service_state(plan, image, home)
+        if found is None or found.made_key is None:
+            yield from unreadable(f"the API key that the host was to make for service {plan.name}")
+            return
     secrets = service_secrets(plan)
-    around = Surroundings(image, found.commit or "unknown", home, found.systemd, secrets)
+    around = Surroundings(image, found.commit or "unknown", home, found.systemd, secrets, found.made_key)
     release = build_release(plan, around)
     files = release_files(release, secrets)
     action = decide(release, files, found)
@@ -115,6 +123,17 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     # Only of a good one, since a release that is gone back to may need it.
     if not secrets and found.last_good == release.id and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
+
+
+def _key_made(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:
+    """Have the host make an API key, since the fleet file opens the service to others and names none."""
+    variable = key_variable(plan)
+    assert variable is not None
+    yield StringCommand(layout.PYTHON, API_KEY, QuoteString(plan.name), variable)
+    host.log(
+        f"{plan.name}: it listens on {plan.service.listen}, and the fleet file names no api_key, so this host has made "
+        f"one. It is the value of {variable} in {key_file(plan)} on {host.name} (root's, mode 0600), and stays",
+    )
 
 
 @dataclass(frozen=True)

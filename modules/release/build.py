@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from modules.fleet import ServicePlan
@@ -21,6 +21,7 @@ class Surroundings:
 
     `image`: content-addressed reference. `commit`: of the model on the host. `home`: its Hugging Face home. `systemd`:
     the host's version. `secrets`: environment variable → value; only a fingerprint of a value enters the release.
+    `made_key`: fingerprint of the API key that the host has made, where it is to have one.
     """
 
     image: str
@@ -28,6 +29,7 @@ class Surroundings:
     home: str
     systemd: int
     secrets: Mapping[str, str]
+    made_key: str | None = None
 
 
 def fingerprint(secret: str) -> str:
@@ -41,7 +43,7 @@ def _await_ready(plan: ServicePlan) -> tuple[str, ...]:
     words += ["--url", layout.endpoint(service.listen, service.port), "--model", plan.model.served_as]
     words += ["--timeout", str(start_seconds(plan))]
     if key_variable(plan) is not None:
-        words += ["--secret-file", layout.secret_file(plan.name), "--key-variable", str(key_variable(plan))]
+        words += ["--secret-file", key_file(plan), "--key-variable", str(key_variable(plan))]
     # As `--flag=value`, since an expression may begin with a dash.
     words += [f"--wanted-log={pattern}" for pattern in readiness.wanted_log]
     words += [f"--refused-log={pattern}" for pattern in readiness.refused_log]
@@ -55,7 +57,32 @@ def start_seconds(plan: ServicePlan) -> int:
 
 def key_variable(plan: ServicePlan) -> str | None:
     """The variable by which the engine takes its API key, where the service has one."""
-    return plan.engine.api_key_variable if plan.service.api_key is not None else None
+    return plan.engine.api_key_variable if plan.service.api_key is not None or plan.service.is_open else None
+
+
+def makes_key(plan: ServicePlan) -> bool:
+    """Whether the host makes the API key: others can reach the service, and the fleet file names none."""
+    return plan.service.api_key is None and key_variable(plan) is not None
+
+
+def key_file(plan: ServicePlan) -> str:
+    """The file on the host that holds the API key, as `VARIABLE=value`; of a service that has one."""
+    return layout.key_file(plan.name) if makes_key(plan) else layout.secret_file(plan.name)
+
+
+def _secret_files(plan: ServicePlan, around: Surroundings) -> Iterator[str]:
+    if around.secrets:
+        yield layout.secret_file(plan.name)
+    if makes_key(plan):
+        yield layout.key_file(plan.name)
+
+
+def _fingerprints(plan: ServicePlan, around: Surroundings) -> dict[str, str]:
+    prints = {name: fingerprint(value) for name, value in around.secrets.items()}
+    variable = key_variable(plan)
+    if makes_key(plan) and variable is not None:
+        prints[variable] = around.made_key or "unknown"
+    return dict(sorted(prints.items()))
 
 
 def model_path(plan: ServicePlan, around: Surroundings) -> str:
@@ -84,7 +111,7 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         command,
         container=service.container if service.container is not None else engine.container,
         mounts=mounts(plan.name, engine.caches, home=around.home, encodings=encodings),
-        secrets=bool(around.secrets),
+        secret_files=tuple(_secret_files(plan, around)),
     )
     unit = render_unit(
         UnitText(
@@ -107,6 +134,6 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         encodings={name: encoding.sha256 for name, encoding in sorted(plan.encodings.items())},
         command=command,
         environment=environment(engine, service.environment, home=around.home, encodings=encodings),
-        secrets={name: fingerprint(value) for name, value in sorted(around.secrets.items())},
+        secrets=_fingerprints(plan, around),
         unit=unit,
     )

@@ -46,7 +46,7 @@ def run_arguments(
     *,
     container: Container,
     mounts: tuple[str, ...],
-    secrets: bool,
+    secret_files: tuple[str, ...],
 ) -> tuple[str, ...]:
     """`docker run …`. Devices are given to `start_container.py`, which asks the host whether they are there."""
     words = [DOCKER, "run", "--rm", "--pull", "never"]
@@ -61,8 +61,8 @@ def run_arguments(
     for capability in container.capabilities:
         words += ["--cap-add", capability]
     words += ["--env-file", layout.environment_file(service)]
-    if secrets:
-        words += ["--env-file", layout.secret_file(service)]
+    for file in secret_files:
+        words += ["--env-file", file]
     for mount in mounts:
         words += ["--mount", mount]
     # The image's own entrypoint may wrap the command (NGC's prints a banner first), so it stays in force.

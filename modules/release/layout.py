@@ -36,6 +36,11 @@ def secret_file(service: str) -> str:
     return str(SETTINGS / f"{service}.secret.env")
 
 
+def key_file(service: str) -> str:
+    """The API key that the host has made, where the fleet file names none: as an environment file (0600)."""
+    return str(SETTINGS / f"{service}.key.env")
+
+
 def memory_file(service: str) -> str:
     """What `memory_gate.py` reads: how much memory a start needs. Not part of the release: it is reckoned from it."""
     return str(SETTINGS / f"{service}.memory.json")

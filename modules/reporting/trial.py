@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modules.fleet import ServicePlan
 from modules.release import layout
-from modules.release.build import key_variable
+from modules.release.build import key_file, key_variable
 from modules.spec.fleet import ResolvedHost
 
 # Reasoning stands in a field of its own, and a short answer may be reasoning only. What is no answer is shown as it is.
@@ -54,7 +54,7 @@ def request_words(plan: ServicePlan) -> list[str]:
     variable = key_variable(plan)
     if variable is None:
         return words
-    header = f"sudo sed -n 's/^{variable}=/Authorization: Bearer /p' {layout.secret_file(plan.name)}"
+    header = f"sudo sed -n 's/^{variable}=/Authorization: Bearer /p' {key_file(plan)}"
     return [*words, "-H", f"@<({header})"]
 
 

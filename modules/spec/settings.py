@@ -21,6 +21,7 @@ from modules.spec.base import (
     Strict,
     VariableName,
     broken_rule,
+    is_loopback,
     named_or_written_out,
 )
 from modules.spec.engine import Container, Flags
@@ -127,8 +128,9 @@ class Service(Strict):
     """One engine serving one model on a host.
 
     `engine`, `model`, `gate`: names in the catalog; model and gate may also be written out. `flags`: on top of the
-    profile's; a value of false takes a flag away. `api_key`: name of a secret; needed when `listen` is not loopback.
-    `memory_plan`: whether a service that does not fit into the machine's memory by its plan is refused.
+    profile's; a value of false takes a flag away. `api_key`: name of a secret; where `listen` is not loopback and
+    none is named, the host makes a key of its own. `memory_plan`: whether a service that does not fit into the
+    machine's memory by its plan is refused.
     """
 
     engine: str
@@ -143,6 +145,11 @@ class Service(Strict):
     container: Container | None = None
     gate: GateChoice | None = None
     memory_plan: Literal["refuse", "warn"] = "refuse"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others than the host itself can reach it."""
+        return not is_loopback(self.listen)
 
 
 class HostSettings(Strict):

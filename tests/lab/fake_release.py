@@ -37,14 +37,16 @@ if words[:1] != ["serve"]:
     sys.exit(0)
 if fault == "exits":
     sys.exit("out of order, as it was told to be")
-behaviour = Behaviour(token_s=float(os.environ.get("FAKE_TOKEN_S", "0.005")))
+key = os.environ.get("VLLM_API_KEY", "")
+behaviour = Behaviour(token_s=float(os.environ.get("FAKE_TOKEN_S", "0.005")), key=key)
 name = words[words.index("--served-model-name") + 1]
 
 
 class Server(handler(behaviour)):
     def do_GET(self):
         known = json.dumps({{"data": [{{"id": name}}]}}).encode()
-        self._send(200, known) if self.path == "/v1/models" else super().do_GET()
+        models = self.path == "/v1/models" and self._knows_the_key()
+        self._send(200, known) if models else super().do_GET()
 
     def _event(self, event):
         # It has no tokenizer, and the model's counts otherwise than its own bytes.

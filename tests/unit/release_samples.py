@@ -34,10 +34,16 @@ def service_plan(engine: str = "vllm-cpu", model: str = "lab-gpt-oss-tiny", **se
 
 
 def surroundings(
-    image: str = IMAGE, systemd: int = 255, commit: str = COMMIT, secrets: dict[str, str] | None = None
+    image: str = IMAGE,
+    systemd: int = 255,
+    commit: str = COMMIT,
+    secrets: dict[str, str] | None = None,
+    made_key: str | None = None,
 ) -> Surroundings:
     """A host with everything that a release needs."""
-    return Surroundings(image=image, commit=commit, home=HOME, systemd=systemd, secrets=secrets or {})
+    return Surroundings(
+        image=image, commit=commit, home=HOME, systemd=systemd, secrets=secrets or {}, made_key=made_key
+    )
 
 
 def release(**settings: object) -> Release:

@@ -35,7 +35,10 @@ class Host:
             point(ledger.directory / "current", "r1.json")
             for path in (
                 self.units / f"tinderbox-{service}.service",
-                *(self.settings / f"{service}.{ending}" for ending in ("env", "secret.env", "labels", "memory.json")),
+                *(
+                    self.settings / f"{service}.{ending}"
+                    for ending in ("env", "secret.env", "key.env", "labels", "memory.json")
+                ),
                 self.state / "gates" / service / "r1.json",
                 self.state / "caches" / service / "vllm" / "kernel",
             ):

@@ -138,18 +138,18 @@ REFUSALS = (
         (3, "groups.unused.services.gpt-oss.prot", "unknown key; did you mean port?"),
     ),
     refusal(
-        "listening to all without a key",
+        "listening to all by an engine that takes no key",
         """\
         fleet: office
         defaults:
           services:
             gpt-oss:
-              engine: vllm-mxfp4
+              engine: sglang
               model: gpt-oss-120b
               listen: 0.0.0.0
         hosts: {spark-1: {}}
         """,
-        (7, "defaults.services.gpt-oss.listen", "where others can reach it, without an API key; add api_key"),
+        (7, "defaults.services.gpt-oss.listen", "where others can reach it, and engine sglang takes no API key that"),
     ),
     refusal(
         "listening to a name",
