@@ -122,6 +122,8 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
             await_ready=_await_ready(plan),
             start_s=start_seconds(plan),
             systemd=around.systemd,
+            home=around.home,
+            listen=service.listen,
         )
     )
     return Release(

@@ -52,13 +52,15 @@ def run_arguments(
     words = [DOCKER, "run", "--rm", "--pull", "never"]
     words += ["--name", layout.container_name(service), "--label-file", layout.label_file(service)]
     words += ["--network", "host", "--ipc", container.ipc]
+    # Nothing in an engine's image has a reason to become more than it is.
+    words += ["--security-opt", "no-new-privileges"]
     if container.shm_size is not None and container.ipc != "host":
         words += ["--shm-size", container.shm_size]
     if container.gpus:
         words += ["--gpus", "all"]
     for name, value in sorted(container.ulimits.items()):
         words += ["--ulimit", f"{name}={value}"]
-    for capability in container.capabilities:
+    for capability in sorted(container.capabilities):
         words += ["--cap-add", capability]
     words += ["--env-file", layout.environment_file(service)]
     for file in secret_files:

@@ -23,15 +23,34 @@ FlagName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Flags = dict[FlagName, FlagValue]
 
 
+def _with_reasons(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError("a capability needs a reason: write each as `NAME: why the engine needs it`")
+    for name, reason in value.items():
+        if not isinstance(reason, str) or not reason.strip():
+            raise ValueError("a capability needs a reason: write `NAME: why the engine needs it`")
+        if str(name).removeprefix("CAP_") == "ALL":
+            raise ValueError("ALL capabilities would make the container privileged: name those that are needed")
+    return value
+
+
+CapabilityName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z_]*$")]
+Capabilities = Annotated[dict[CapabilityName, str], BeforeValidator(_with_reasons)]
+
+
 class Container(Strict):
-    """How an engine's container runs. A fleet file can leave out limits that a host's kernel refuses (the lab's)."""
+    """How an engine's container runs. A fleet file can leave out limits that a host's kernel refuses (the lab's).
+
+    `capabilities`: name (without CAP_) → the reason for it, beyond what docker gives every container. There is no way
+    to a privileged one.
+    """
 
     ipc: Literal["host", "private"] = "host"
     shm_size: str | None = None
     gpus: bool = True
     ulimits: dict[str, str] = {}
     devices: tuple[str, ...] = ()  # passed on where the node exists on the host
-    capabilities: tuple[str, ...] = ()
+    capabilities: Capabilities = {}
 
 
 class Readiness(Strict):
@@ -65,3 +84,14 @@ class Engine(Strict):
     native_fp4: bool = False
     source: str
     verified: str = "unverified on hardware"
+
+
+def _names(value: Any) -> Any:
+    return value.split() if isinstance(value, str) else value
+
+
+class KnownFlags(Strict):
+    """The flags that an engine's program knows. `names`: without dashes; in the catalog's file with spaces between."""
+
+    names: Annotated[frozenset[FlagName], BeforeValidator(_names)]
+    source: str

@@ -152,6 +152,25 @@ REFUSALS = (
         (7, "defaults.services.gpt-oss.listen", "where others can reach it, and engine sglang takes no API key that"),
     ),
     refusal(
+        "capabilities without a reason, and all of them",
+        """\
+        fleet: office
+        defaults:
+          services:
+            one: {engine: vllm, model: gpt-oss-120b, container: {capabilities: [SYS_ADMIN]}}
+            two: {engine: vllm, model: gpt-oss-120b, port: 8001, container: {capabilities: {IPC_LOCK: ""}}}
+            three:
+              engine: vllm
+              model: gpt-oss-120b
+              port: 8002
+              container: {capabilities: {ALL: it is easier so}}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.one.container.capabilities", "a capability needs a reason; write each as `NAME: why"),
+        (5, "defaults.services.two.container.capabilities", "a capability needs a reason; write `NAME: why"),
+        (10, "defaults.services.three.container.capabilities", "would make the container privileged; name those"),
+    ),
+    refusal(
         "listening to a name",
         """\
         fleet: office
