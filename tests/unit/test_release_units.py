@@ -23,7 +23,7 @@ MODELS = {"vllm-cpu": "lab-gpt-oss-tiny", "llama-cpp": "gpt-oss-120b-gguf"}
 # DGX OS 7 has Ubuntu 24.04's.
 SYSTEMD = 255
 UNIT = "tinderbox-gpt-oss.service"
-# Of 10; a unit without any of it has 9.6. What is left: root, the host's network, /proc, /proc/sys and the devices, each for
+# Of 10; a unit without any of it has 9.6. What is left: root, the network, /proc, /proc/sys and devices, each for
 # a reason that stands in the unit.
 MOST_EXPOSURE = 3.0
 
