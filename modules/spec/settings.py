@@ -68,6 +68,29 @@ class Runtime(Strict):
     log_max_files: int = Field(default=3, ge=1)
 
 
+class System(Strict):
+    """The operating system, beside what serving needs of it. Each setting that is unset again is undone.
+
+    `earlyoom`: install it, to end the engine before the host wedges. `protect_ssh`: memory that ssh and those who are
+    logged in keep. `swappiness`: vm.swappiness. `clock_cap_mhz`: of the GPU. `desktop`: false: none is started.
+    `end_desktop_sessions`: stop it also while somebody is logged in there; otherwise it goes with the next boot.
+    """
+
+    earlyoom: bool = False
+    protect_ssh: bool = False
+    swappiness: int | None = Field(default=None, ge=0, le=200)
+    clock_cap_mhz: int | None = Field(default=None, ge=300, le=4000)
+    desktop: bool | None = None
+    end_desktop_sessions: bool = False
+
+    @field_validator("desktop")
+    @classmethod
+    def _none_is_started(cls, desktop: bool | None) -> bool | None:
+        if desktop:
+            raise ValueError("no desktop is started for you: write false for none, or take the key out")
+        return desktop
+
+
 class Bundle(Strict):
     """What `deploys/bundle.py` writes. `export_to`: a directory on the host, on a disk that is mounted there."""
 
@@ -159,6 +182,7 @@ class HostSettings(Strict):
     network: Network = Network()
     cuda: Cuda = Cuda()
     runtime: Runtime = Runtime()
+    system: System = System()
     build: BuildLimits = BuildLimits()
     image: Image = Image()
     weights: Weights = Weights()
