@@ -56,7 +56,7 @@ class Catalog(Strict):
             for word in engine.command:
                 if word.startswith("--") and word[2:] not in known:
                     raise broken_rule(f"the engine knows no flag {word}", "engines", name, "command")
-            for where, flags in (("flags", engine.flags), *engine.profiles.items()):
+            for where, flags in (("flags", engine.flags), *engine.profiles.items(), *engine.speculative.items()):
                 for flag in flags:
                     if flag not in known:
                         raise broken_rule(f"the engine knows no flag --{flag}", "engines", name, where, flag)

@@ -72,7 +72,7 @@ class ServiceState:
     `docker_answers`: False where nothing can be said of image and container. `last_good` is None also where the
     ledger's entry can not be read, since such a release can not be put back. `standings`: release → new, trying,
     ready, good or bad; `barred`: those that are not tried again unless that is forced. `pending`: what is under way.
-    `made_key`: fingerprint of the API key that the host has made.
+    `made_key`: fingerprint of the API key that the host has made. `draft_commit`, `draft_is_here`: of the draft model.
     """
 
     systemd: int
@@ -91,6 +91,8 @@ class ServiceState:
     barred: Mapping[str, Barred] = field(default_factory=dict)
     pending: Underway | None = None
     made_key: str | None = None
+    draft_commit: str | None = None
+    draft_is_here: bool = False
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> ServiceState:
@@ -117,6 +119,8 @@ class ServiceState:
             barred={name: Barred(one["event"], one["at"], one.get("note") or "") for name, one in barred.items()},
             pending=Underway(**{name: pending[name] for name in Underway.__dataclass_fields__}) if pending else None,
             made_key=answer.get("made_key"),
+            draft_commit=answer.get("draft_commit"),
+            draft_is_here=bool(answer.get("draft_is_here")),
         )
 
 
@@ -134,12 +138,16 @@ class ServiceRelease(HostFact[ServiceState]):
         files: list[str],
         encodings: list[str],
         key_variable: str | None = None,
+        draft: tuple[str, str, str | None] | None = None,
     ) -> StringCommand:
         words = [service, "--image", image, "--repository", repository, "--revision", revision]
         words += ["--model-file", model_file] if model_file is not None else []
         words += [f"--file={path}" for path in files]
         words += [f"--encoding={path}" for path in encodings]
         words += ["--key-variable", key_variable] if key_variable is not None else []
+        if draft is not None:
+            words += ["--draft", draft[0], "--draft-revision", draft[1]]
+            words += ["--draft-file", draft[2]] if draft[2] is not None else []
         quoted = [QuoteString(word) for word in words]
         # Silent where the program is not installed yet: a run without -y asks before the stages that install it.
         return StringCommand("! test -e", PROGRAM, "||", layout.PYTHON, PROGRAM, *quoted)

@@ -14,7 +14,7 @@ from modules.fleet.tree import Tree, find
 from modules.spec.base import is_loopback
 from modules.spec.engine import Engine
 from modules.spec.image import Recipe
-from modules.spec.settings import HostSettings, Service
+from modules.spec.settings import HostSettings, ModelChoice, Service
 
 Finding = tuple[Key, str, str]
 """Key below the settings, what is wrong, what to do."""
@@ -65,7 +65,8 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     if engine is None:
         return
     yield from _engine_rules(service, engine)
-    yield from _model_rules(service, engine, catalog)
+    yield from _model_rules(service.model, ("model",), service, engine, catalog)
+    yield from _draft_rules(service, engine, catalog)
     gate = catalog.gates.get(service.gate) if isinstance(service.gate, str) else service.gate
     if gate is not None:
         yield from gate_rules(service, gate, engine)
@@ -90,18 +91,31 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
             yield ("flags", flag), "this flag is set by the service's own keys", "use engine, model, port, listen"
 
 
-def _model_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
-    model = catalog.models.get(service.model) if isinstance(service.model, str) else service.model
+def _draft_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
+    wish = service.speculative
+    if wish is None:
+        return
+    if wish.method not in engine.speculative:
+        what = f"engine {service.engine} takes no draft model by method {wish.method}"
+        known = ", ".join(sorted(engine.speculative))
+        yield ("speculative",), what, f"use method {known}" if known else "take it out, or use another engine"
+    yield from _model_rules(wish.model, ("speculative", "model"), service, engine, catalog)
+
+
+def _model_rules(
+    chosen: ModelChoice, key: tuple[str, ...], service: Service, engine: Engine, catalog: Catalog
+) -> Iterator[Finding]:
+    model = catalog.models.get(chosen) if isinstance(chosen, str) else chosen
     if model is None:
         return
     # Known only after an hour of building and fetching, else.
     serves_gguf = engine.command[:1] == ("llama-server",)
     if serves_gguf and model.file is None:
         what = f"engine {service.engine} serves one GGUF file, and this model names none"
-        yield ("model",), what, "take one whose entry has `file`, as gpt-oss-120b-gguf, or add `file`"
+        yield key, what, "take one whose entry has `file`, as gpt-oss-120b-gguf, or add `file`"
     if not serves_gguf and model.file is not None:
         what = f"engine {service.engine} serves safetensors, and this model is the GGUF file {model.file}"
-        yield ("model",), what, "take one whose entry has no `file`, as gpt-oss-120b, or engine llama-cpp"
+        yield key, what, "take one whose entry has no `file`, as gpt-oss-120b, or engine llama-cpp"
 
 
 def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:

@@ -50,7 +50,15 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         files=[*files, layout.secret_file(plan.name)],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
         key_variable=key_variable(plan) if makes_key(plan) else None,
+        draft=_draft(plan, home),
     )
+
+
+def _draft(plan: ServicePlan, home: str) -> tuple[str, str, str | None] | None:
+    if plan.draft is None:
+        return None
+    directory = layout.model_directory(home, plan.draft.repository)
+    return directory, pinned_commit(plan.draft) or plan.draft.revision, plan.draft.file
 
 
 def stage_request(start: Start, reckoned: Reckoned | None) -> str:
@@ -105,7 +113,9 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
             yield from unreadable(f"the API key that the host was to make for service {plan.name}")
             return
     secrets = service_secrets(plan)
-    around = Surroundings(image, found.commit or "unknown", home, found.systemd, secrets, found.made_key)
+    around = Surroundings(
+        image, found.commit or "unknown", home, found.systemd, secrets, found.made_key, found.draft_commit
+    )
     release = build_release(plan, around)
     files = release_files(release, secrets)
     action = decide(release, files, found)

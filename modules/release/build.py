@@ -12,6 +12,7 @@ from modules.release import layout
 from modules.release.arguments import engine_command
 from modules.release.container import environment, mounts, run_arguments
 from modules.release.unit import UnitText, render_unit
+from modules.spec.model import Model
 from modules.spec.release import Release
 
 
@@ -21,7 +22,8 @@ class Surroundings:
 
     `image`: content-addressed reference. `commit`: of the model on the host. `home`: its Hugging Face home. `systemd`:
     the host's version. `secrets`: environment variable → value; only a fingerprint of a value enters the release.
-    `made_key`: fingerprint of the API key that the host has made, where it is to have one.
+    `made_key`: fingerprint of the API key that the host has made, where it is to have one. `draft_commit`: of the
+    draft model.
     """
 
     image: str
@@ -30,6 +32,7 @@ class Surroundings:
     systemd: int
     secrets: Mapping[str, str]
     made_key: str | None = None
+    draft_commit: str | None = None
 
 
 def fingerprint(secret: str) -> str:
@@ -87,8 +90,24 @@ def _fingerprints(plan: ServicePlan, around: Surroundings) -> dict[str, str]:
 
 def model_path(plan: ServicePlan, around: Surroundings) -> str:
     """What the engine is told to serve: the snapshot's directory, or the one file in it. No ref names a commit."""
-    directory = layout.snapshot_directory(around.home, plan.model.repository, around.commit)
-    return directory if plan.model.file is None else f"{directory}/{plan.model.file}"
+    return _path(plan.model, around.commit, around.home)
+
+
+def _path(model: Model, commit: str, home: str) -> str:
+    directory = layout.snapshot_directory(home, model.repository, commit)
+    return directory if model.file is None else f"{directory}/{model.file}"
+
+
+def _draft(plan: ServicePlan, around: Surroundings) -> dict[str, str]:
+    """Placeholders that the flags for a draft model have."""
+    wish = plan.service.speculative
+    if wish is None or plan.draft is None:
+        return {}
+    return {
+        "draft": _path(plan.draft, around.draft_commit or "unknown", around.home),
+        "draft_tokens": str(wish.tokens),
+        "draft_tokens_and_one": str(wish.tokens + 1),
+    }
 
 
 def build_release(plan: ServicePlan, around: Surroundings) -> Release:
@@ -103,6 +122,7 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
             "port": str(service.port),
             "listen": service.listen,
             "served_as": plan.model.served_as,
+            **_draft(plan, around),
         },
     )
     run = run_arguments(
@@ -133,6 +153,8 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         image=around.image,
         model=plan.model.repository,
         commit=around.commit,
+        draft=None if plan.draft is None else plan.draft.repository,
+        draft_commit=None if plan.draft is None else around.draft_commit or "unknown",
         encodings={name: encoding.sha256 for name, encoding in sorted(plan.encodings.items())},
         command=command,
         environment=environment(engine, service.environment, home=around.home, encodings=encodings),

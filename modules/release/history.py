@@ -58,7 +58,7 @@ def differences(former: Content | None, content: Content) -> tuple[str, ...]:
     """What of a release is another thing than in the one before it; nothing is told of the first."""
     if former is None:
         return ()
-    found = [f"{key}: {former[key]} → {content[key]}" for key in _PLAIN if former.get(key) != content.get(key)]
+    found = [f"{key}: {former.get(key)} → {content.get(key)}" for key in _PLAIN if former.get(key) != content.get(key)]
     found += _flags(former.get("command") or (), content.get("command") or ())
     for key in ("environment", "encodings", "secrets"):
         found += _entries(key, former.get(key) or {}, content.get(key) or {})
@@ -67,7 +67,7 @@ def differences(former: Content | None, content: Content) -> tuple[str, ...]:
     return tuple(one if len(one) <= 2 * _LONGEST else f"{one[: 2 * _LONGEST]}…" for one in found)
 
 
-_PLAIN = ("engine", "profile", "image", "model", "commit")
+_PLAIN = ("engine", "profile", "image", "model", "commit", "draft", "draft_commit")
 
 
 def _flags(former: Sequence[str], command: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ def _flag_value(value: Any) -> Any:
 FlagValue = Annotated[bool | int | float | str | tuple[str, ...], BeforeValidator(_flag_value)]
 FlagName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Flags = dict[FlagName, FlagValue]
+DraftMethod = Literal["eagle3", "draft"]
 
 
 def _with_reasons(value: Any) -> Any:
@@ -67,7 +68,9 @@ class Engine(Strict):
     `command`: argv in the container, where `{model}` stands for the path of the model's folder (or of its `file`),
     `{port}`, `{listen}` and `{served_as}` for the service's. `flags`: for every profile; `profiles`: name → flags on
     top. `caches`: name → path in the container of a directory that outlives it. `api_key_variable`: in which the engine
-    takes its API key; null: it takes none. `process`: regular expression over the host's process list that finds it.
+    takes its API key; null: it takes none. `speculative`: method → flags for a draft model, where `{draft}` stands for
+    its path, `{draft_tokens}` for how many tokens it proposes, `{draft_tokens_and_one}` for one more. `process`:
+    regular expression over the host's process list that finds it.
     `native_fp4`: it is meant to compute in FP4, and an image without such code in it is refused.
     """
 
@@ -80,6 +83,7 @@ class Engine(Strict):
     caches: dict[str, str] = {}
     readiness: Readiness
     api_key_variable: str | None = None
+    speculative: dict[DraftMethod, Flags] = {}
     process: str
     native_fp4: bool = False
     source: str

@@ -24,7 +24,7 @@ from modules.spec.base import (
     is_loopback,
     named_or_written_out,
 )
-from modules.spec.engine import Container, Flags
+from modules.spec.engine import Container, DraftMethod, Flags
 from modules.spec.gate import Gate
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
@@ -147,6 +147,18 @@ class Weights(Strict):
     remove_unneeded: bool = False
 
 
+class Speculative(Strict):
+    """A draft model, which proposes tokens that the served model checks: the same replies, sooner where it is right.
+
+    `method`: `eagle3`: a head made for this very model; `draft`: a small model with the same vocabulary. `tokens`:
+    proposed at once.
+    """
+
+    model: ModelChoice
+    method: DraftMethod = "eagle3"
+    tokens: int = Field(default=3, ge=1, le=16)
+
+
 class Service(Strict):
     """One engine serving one model on a host.
 
@@ -168,6 +180,7 @@ class Service(Strict):
     container: Container | None = None
     gate: GateChoice | None = None
     memory_plan: Literal["refuse", "warn"] = "refuse"
+    speculative: Speculative | None = None
 
     @property
     def is_open(self) -> bool:

@@ -185,6 +185,21 @@ def test_the_fleet_file_may_have_it_started_all_the_same() -> None:
     assert gate_file(install) == {"needs": 0}
 
 
+def test_a_draft_model_is_asked_for_counted_in_and_part_of_what_is_put_in_force() -> None:
+    draft = {"model": "gpt-oss-20b", "tokens": 2}
+    plan = service_plan(engine="vllm", model="gpt-oss-120b", gate=None, speculative=draft)
+    state = replace(BARE, draft_commit="d" * 40, draft_is_here=True)
+    host, (install, *_) = given(state, plan)
+    (_, asked), *others = host.asked
+    assert asked["draft"][0].endswith("hub/models--openai--gpt-oss-20b")
+    assert [question["directory"].split("/")[-3] for _, question in others] == [
+        "models--openai--gpt-oss-120b", "models--openai--gpt-oss-20b"
+    ]  # fmt: skip
+    request = json.loads(install.connector_arguments["_stdin"])
+    assert (request["release"]["draft"], request["release"]["draft_commit"]) == ("openai/gpt-oss-20b", "d" * 40)
+    assert request["memory_plan"]["weights"]["size"] >= 2 * GIB
+
+
 def test_nothing_is_reckoned_without_a_checkpoint() -> None:
     host, (install, *_) = given(BARE, checkpoint=None)
     assert host.logged == []

@@ -26,6 +26,7 @@ class InForce:
     release: str
     image: str
     commit: str
+    draft_commit: str | None
 
 
 def _in_force(spark: Spark) -> Iterator[InForce]:
@@ -33,7 +34,8 @@ def _in_force(spark: Spark) -> Iterator[InForce]:
         current = f"/var/lib/tinderbox/ledger/{plan.name}/current"
         entry = json.loads(spark.root(f"cat {current} 2>/dev/null || echo null"))
         assert entry is not None, f"{spark.name}: {plan.name} has no release in force; run deploys/engine.py"
-        yield InForce(plan, entry["id"], entry["release"]["image"], entry["release"]["commit"])
+        release = entry["release"]
+        yield InForce(plan, entry["id"], release["image"], release["commit"], release.get("draft_commit"))
 
 
 def test_the_unit_is_valid_enabled_and_active(spark: Spark) -> None:
@@ -113,6 +115,7 @@ def test_the_release_in_force_is_the_one_that_the_fleet_file_wants(spark: Spark)
             systemd=systemd,
             secrets=service_secrets(plan),
             made_key=_made_key(spark, plan),
+            draft_commit=service.draft_commit,
         )
         wanted = build_release(plan, around).id
         assert service.release == wanted, (

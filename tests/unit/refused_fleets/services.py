@@ -171,6 +171,45 @@ REFUSALS = (
         (10, "defaults.services.three.container.capabilities", "would make the container privileged; name those"),
     ),
     refusal(
+        "drafts that an engine does not take",
+        """\
+        fleet: office
+        defaults:
+          services:
+            one:
+              engine: vllm-mxfp4
+              model: gpt-oss-120b
+              speculative: {model: gpt-oss-20b, method: draft}
+            two:
+              engine: vllm-cpu
+              model: lab-gpt-oss-tiny
+              port: 8001
+              speculative: {model: lab-gpt-oss-tiny}
+            three:
+              engine: llama-cpp
+              model: gpt-oss-120b-gguf
+              port: 8002
+              speculative: {model: gpt-oss-20b, method: draft}
+        hosts: {spark-1: {}}
+        """,
+        (7, "defaults.services.one.speculative", "takes no draft model by method draft; use method eagle3"),
+        (12, "defaults.services.two.speculative", "takes no draft model by method eagle3; take it out"),
+        (17, "defaults.services.three.speculative.model", "engine llama-cpp serves one GGUF file"),
+    ),
+    refusal(
+        "drafts that are none",
+        """\
+        fleet: office
+        defaults:
+          services:
+            four: {engine: vllm, model: gpt-oss-120b, port: 8003, speculative: {model: gpt-oss-30b}}
+            five: {engine: vllm, model: gpt-oss-120b, port: 8004, speculative: {model: gpt-oss-20b, tokens: 0}}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.four.speculative.model", "unknown model 'gpt-oss-30b'"),
+        (5, "defaults.services.five.speculative.tokens", "must be at least 1"),
+    ),
+    refusal(
         "listening to a name",
         """\
         fleet: office
