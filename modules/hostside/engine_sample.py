@@ -47,15 +47,18 @@ def parsed_counters(text: str) -> dict[str, float | None]:
     return _sums(_values(text), _COUNTERS)
 
 
-def sample(url: str) -> dict[str, float | None]:
-    """One sample of the engine that serves at `url`; None for everything where it does not answer."""
-    text = _asked(url)
+def sample(url: str, key: str | None = None) -> dict[str, float | None]:
+    """One sample of the engine that serves at `url`; None for everything where it does not answer.
+
+    `key`: its API key; llama.cpp asks for it here, too.
+    """
+    text = _asked(url, key)
     return dict.fromkeys(FIELDS) if text is None else parsed(text)
 
 
-def counters(url: str) -> dict[str, float | None]:
+def counters(url: str, key: str | None = None) -> dict[str, float | None]:
     """The engine's counters now; None for everything where it does not answer."""
-    text = _asked(url)
+    text = _asked(url, key)
     return dict.fromkeys(_COUNTERS) if text is None else parsed_counters(text)
 
 
@@ -82,8 +85,9 @@ def _sums(found: dict[str, list[float]], names: dict[str, tuple[str, ...]]) -> d
     return {field: None if values is None else sum(values) for field, values in known.items()}
 
 
-def _asked(url: str) -> str | None:
+def _asked(url: str, key: str | None) -> str | None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener.addheaders = [] if key is None else [("Authorization", f"Bearer {key}")]
     try:
         with opener.open(f"{url}/metrics", timeout=_TIMEOUT_S) as answer:
             return str(answer.read().decode("utf-8", errors="replace"))
