@@ -24,6 +24,8 @@ NAME = "bench"
 HOME = "/var/lib/tinderbox/bench"
 _TOOLS = "/var/lib/tinderbox/tools"
 _FILES = 4
+# `randbytes` makes no more than 256 MiB less one byte in one go.
+_AT_ONCE = 1 << 24
 
 
 class FailedError(Exception):
@@ -68,7 +70,10 @@ class ShapedLab:
         work.mkdir(parents=True)
         chance = random.Random(name)  # noqa: S311 - what matters is that it can not be compressed
         for number in range(_FILES):
-            (work / f"model-{number + 1}-of-{_FILES}.bin").write_bytes(chance.randbytes(size // _FILES))
+            with (work / f"model-{number + 1}-of-{_FILES}.bin").open("wb") as file:
+                left = size // _FILES
+                while left:
+                    left -= file.write(chance.randbytes(min(left, _AT_ONCE)))
         files = listing(work)
         commit = commit_of(files)
         work.rename(folder / commit)
@@ -113,15 +118,17 @@ def shaped_lab(count: int) -> Iterator[ShapedLab]:
 
 
 def _equip(lab: ShapedLab) -> None:
-    """Install on the first host, copy to the others: what is measured is what comes after."""
+    """Install tools on the first host, copy them to the others, and programs on all: what is measured comes after."""
     first, *others = lab.hosts
-    lab.weights(lab.model("equip", 4096), "equip", [first])
+    model = lab.model("equip", 4096)
+    lab.weights(model, "equip", [first])
     for host in others:
         way = ["ssh", "-F", str(lab.layout.ssh_config)]
         with subprocess.Popen([*way, first, f"sudo tar -c {_TOOLS}"], stdout=subprocess.PIPE) as packing:
             subprocess.run([*way, host, "sudo tar -x -C /"], stdin=packing.stdout, check=True, capture_output=True)
         if packing.returncode != 0:
             raise FailedError(f"{first}: {_TOOLS} could not be packed")
+    lab.weights(model, "equip", lab.hosts)
 
 
 def _run(command: list[str], environment: dict[str, str] | None = None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from modules.facts.parse.errors import ParseError
 from modules.facts.parse.nvidia_smi import Gpu, parse_gpus
+from modules.hostside.driver_versions import module_in
 
 # Units stuck in a low power state show 500 to 850 MHz and 15 to 30 W at 94 to 96 % use; healthy ones 2400 MHz and 40 W.
 _BUSY_PCT, _LOW_MHZ, _LOW_W = 90, 900, 30
@@ -16,7 +17,6 @@ _SHORT_KB = 2 * 1024 * 1024
 _SWAP_LEFT = 0.05
 _MANY_RESTARTS = 2
 _FIELD = re.compile(r"(\w+(?:\(\w+\))?):\s+(\d+)")
-_MODULE = re.compile(r"NVRM version: .*?\s(\d+(?:\.\d+)+)\s")
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ def _held_back(gpu: Gpu) -> bool:
 
 
 def _driver(version: str, samples: tuple[Gpu, ...]) -> Iterator[str]:
-    module = _MODULE.search(version)
+    module = module_in(version)
     library = samples[0].driver if samples else None
     if library is not None:
         yield f"driver {library}"
     elif module is not None:
-        yield f"driver {module[1]}"
-    if module is not None and library is not None and module[1] != library:
-        yield f"driver versions differ: the kernel's module is {module[1]}, the library {library}"
+        yield f"driver {module}"
+    if module is not None and library is not None and module != library:
+        yield f"driver versions differ: the kernel's module is {module}, the library {library}"
 
 
 def _samples(gpu: Mapping[str, Any] | None) -> tuple[tuple[Gpu, ...], str | None]:

@@ -14,6 +14,8 @@ from modules.facts.files import FileState, FileStates
 from modules.facts.site import CERTIFICATE
 
 CONFIG = "/etc/docker/daemon.json"
+# Where `nvidia-ctk cdi generate` is told to write by NVIDIA's guide; what lies in /var/run/cdi its own service renews.
+DEVICES = "/etc/cdi/nvidia.yaml"
 REGISTRY_CERTIFICATES = "/etc/docker/certs.d"
 REGISTRY_CERTIFICATE = "tinderbox-site.crt"
 
@@ -23,6 +25,8 @@ class DaemonState:
     """`config`: text of daemon.json, None where there is none. `masked`: switched off by whoever administers the host.
 
     `trusts_site`: whether dockerd started after the site's certificates last changed; it reads them at its start.
+    `stale_devices`: files that the host's device specification (CDI) names, and that are not there any more: it is of a
+    former driver.
     """
 
     installed: bool
@@ -32,6 +36,7 @@ class DaemonState:
     config: str | None
     files: dict[str, FileState | None]
     masked: bool = False
+    stale_devices: tuple[str, ...] = ()
 
     @property
     def registry_certificates(self) -> list[str]:
@@ -53,6 +58,8 @@ class DockerDaemon(HostFact[DaemonState]):
             "systemctl show docker.service --timestamp=unix -p ActiveState,UnitFileState,ActiveEnterTimestamp;",
             *("! test -e", certificate, '|| echo "Certificate=$(stat -c %Y', certificate, ')";'),
             *("! test -e", CONFIG, f'|| echo "Config=$(base64 -w0 {CONFIG})";'),
+            *("! test -e", DEVICES, f"|| sed -nE 's/^[ -]*(hostPath|path): *//p' {DEVICES} | sort -u |"),
+            'while read -r each; do test -e "$each" || echo "Stale=$each"; done;',
             "echo files;",
             FileStates().command(paths, f"{REGISTRY_CERTIFICATES}/*/{REGISTRY_CERTIFICATE}"),
         )
@@ -60,6 +67,7 @@ class DockerDaemon(HostFact[DaemonState]):
     @override
     def parse(self, lines: list[str]) -> DaemonState:
         divide = lines.index("files")
+        stale = tuple(line.removeprefix("Stale=") for line in lines[1:divide] if line.startswith("Stale="))
         shown = {key: value for key, _, value in (line.partition("=") for line in lines[1:divide])}
         started, changed = shown.get("ActiveEnterTimestamp", "").removeprefix("@"), shown.get("Certificate", "0")
         config = shown.get("Config")
@@ -71,4 +79,5 @@ class DockerDaemon(HostFact[DaemonState]):
             config=None if config is None else base64.b64decode(config).decode(),
             files=FileStates().parse(lines[divide + 1 :]),
             masked=shown.get("UnitFileState") == "masked",
+            stale_devices=stale,
         )

@@ -10,6 +10,7 @@ from pyinfra.api import QuoteString, StringCommand
 
 from modules.facts.base import HostFact
 from modules.facts.service import UnitState
+from modules.hostside.version_changes import DRIVER, Versions
 from modules.release import layout
 
 PROGRAM = str(layout.PROGRAMS / "gate_state.py")
@@ -25,6 +26,7 @@ class GateResult:
     """A measurement. `parts`: what came out; `faults`: what no speed makes good; `samples`: meanwhile.
 
     `seconds`: what measuring took. `judgement`: as last noted. `client`: where it ran, `host` or `controller`.
+    `versions`: of the machine's parts as it was measured; of an older result only the driver's.
     """
 
     workload_id: str
@@ -32,13 +34,13 @@ class GateResult:
     finished: str
     age_s: float
     gpu: str | None
-    driver: str | None
     samples: dict[str, Range]
     parts: Parts
     faults: tuple[dict[str, str], ...]
     seconds: float
     judgement: dict[str, Any] | None
     client: str = "host"
+    versions: Versions = field(default_factory=dict)
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> GateResult:
@@ -51,13 +53,13 @@ class GateResult:
             finished=stored["finished"],
             age_s=float(stored.get("age_s") or 0.0),
             gpu=gpu.get("name"),
-            driver=gpu.get("driver"),
             samples=stored["samples"],
             parts=stored["parts"] if known else {},
             faults=tuple(stored.get("faults") or ()),
             seconds=float(stored.get("seconds") or 0.0),
             judgement=stored.get("judgement"),
             client=stored.get("client") or "host",
+            versions=stored.get("versions") or {DRIVER: gpu.get("driver")},
         )
 
 
@@ -65,7 +67,8 @@ class GateResult:
 class GateState:
     """`current`: the release in force, with its model's `commit`; `result`: of exactly that release.
 
-    `reference`: the last good measurement before it. `driver`: of the GPU now. `datasets`: hashes of those on the host.
+    `reference`: the last good measurement before it. `datasets`: hashes of those on the host. `versions`: of the
+    machine's parts now; `proved_on`: what they were when the release was last found good.
     """
 
     current: str | None
@@ -74,8 +77,14 @@ class GateState:
     unit: UnitState
     result: GateResult | None
     reference: GateResult | None = None
-    driver: str | None = None
     datasets: frozenset[str] = frozenset()
+    versions: Versions = field(default_factory=dict)
+    proved_on: Versions | None = None
+
+    @property
+    def driver(self) -> str | None:
+        """Of the GPU, now."""
+        return self.versions.get(DRIVER)
 
 
 class ServiceGate(HostFact[GateState]):
@@ -93,8 +102,9 @@ class ServiceGate(HostFact[GateState]):
             unit=UnitState.of(answer["unit"]),
             result=GateResult.of(answer["result"]) if answer["result"] else None,
             reference=GateResult.of(answer["reference"]) if answer.get("reference") else None,
-            driver=answer.get("driver"),
             datasets=frozenset(answer.get("datasets") or ()),
+            versions=answer.get("versions") or {},
+            proved_on=answer.get("proved_on"),
         )
 
 

@@ -21,13 +21,14 @@ class HostImages:
     """`images`: of those that were asked for. `removable`: names of ours that nothing on the host needs any more.
 
     `stale_bytes`: of layers that were kept for passing on images which are gone. `leftover`: whether a transfer that
-    was cut has left a registry or keys behind.
+    was cut has left a registry or keys behind. `caches`: of engines, for what no release is proved on any more.
     """
 
     images: dict[str, ImageState]
     removable: tuple[str, ...] = ()
     stale_bytes: int = 0
     leftover: bool = False
+    caches: tuple[str, ...] = ()
 
 
 class ImagesOnHost(HostFact[HostImages]):
@@ -52,7 +53,13 @@ class ImagesOnHost(HostFact[HostImages]):
             reference: ImageState(None, None) if found is None else ImageState(found["id"], found["recipe"])
             for reference, found in told["images"].items()
         }
-        return HostImages(images, tuple(told["removable"]), int(told["registry"]), bool(told["offer"]))
+        return HostImages(
+            images,
+            tuple(told["removable"]),
+            int(told["registry"]),
+            bool(told["offer"]),
+            tuple(told.get("caches") or ()),
+        )
 
 
 class ReachedAt(HostFact[str]):

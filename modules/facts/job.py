@@ -51,9 +51,10 @@ def parse_status(lines: list[str]) -> JobStatus:
     return JobStatus.model_validate(json.loads(lines[-1]))
 
 
-def status_command(name: str, key: str) -> StringCommand:
-    """One look at a job."""
-    return StringCommand("python3", JOB_PROGRAM, "status", QuoteString(name), QuoteString(key))
+def status_command(name: str, key: str, *, wait_s: float = 0) -> StringCommand:
+    """One look at a job; one that runs is waited for, `wait_s` seconds at most."""
+    waiting = ["--wait", f"{wait_s:g}"] if wait_s else []
+    return StringCommand("python3", JOB_PROGRAM, "status", *waiting, QuoteString(name), QuoteString(key))
 
 
 class JobState(HostFact[JobStatus]):

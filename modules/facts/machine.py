@@ -18,6 +18,7 @@ from modules.facts.parse.errors import ParseError
 from modules.facts.parse.meminfo import Meminfo, parse_meminfo
 from modules.facts.parse.nvidia_smi import Gpu, parse_compute_apps, parse_gpus
 from modules.facts.parse.os_release import OsRelease, parse_os_release
+from modules.hostside.driver_versions import library_in, mismatch, module_in
 
 _PROGRAM = Path(__file__).parents[1] / "hostside" / "gather.py"
 
@@ -65,7 +66,8 @@ class MachineState:
 
     `root`: whether the gatherer ran as root, that is, whether sudo needs no password. `gpu_samples`: GPU 0, one sample
     when idle and several when busy; empty with `gpu_trouble` set when nvidia-smi gave none. `oddities`: what was not
-    understood and does not matter for going on. `disks` and `models`: by what was asked for.
+    understood and does not matter for going on. `disks` and `models`: by what was asked for. `mismatch`: why the GPU
+    can not be had before a restart of the host. `waiting`: packages that want one; `kernels`: those that are installed.
     """
 
     python: str
@@ -86,6 +88,9 @@ class MachineState:
     disks: dict[str, Disk]
     models: dict[str, StoredModel]
     oddities: tuple[str, ...]
+    mismatch: str | None = None
+    waiting: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
 
     @property
     def gpu(self) -> Gpu | None:
@@ -157,7 +162,16 @@ def machine_state(lines: Sequence[str]) -> MachineState | NoPython:
         disks={path: Disk(**disk) for path, disk in said["disks"].items()},
         models={key: StoredModel(**stored) for key, stored in said["models"].items()},
         oddities=tuple(oddities),
+        mismatch=_mismatch(said),
+        waiting=tuple(dict.fromkeys((said["files"].get("/run/reboot-required.pkgs") or "").split())),
+        kernels=tuple(said.get("kernels") or ()),
     )
+
+
+def _mismatch(said: Mapping[str, Any]) -> str | None:
+    failed = next((one["output"] for one in said["gpu"] if one is not None and one["status"] != 0), "")
+    module = module_in(said["files"].get("/proc/driver/nvidia/version") or "")
+    return mismatch(module, library_in(said.get("driver_library") or ""), failed)
 
 
 def _gpu_samples(answers: list[dict[str, Any] | None]) -> tuple[tuple[Gpu, ...], str | None]:

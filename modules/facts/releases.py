@@ -59,7 +59,7 @@ class HostReleases(HostFact["dict[str, ServiceReleases]"]):
 
 @dataclass(frozen=True)
 class ServiceHistory:
-    """`releases`: the oldest first, each with `id`, `events`, `content`, `standing`, `failure`.
+    """`releases`: the oldest first, each with `id`, `events`, `content`, `standing`, `failure`, `proved_on`.
 
     `measurements`: as the gate stored them, without samples, the oldest first.
     """

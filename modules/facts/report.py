@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from modules.facts.base import HostFact
 from modules.facts.service import UnitState
+from modules.loading import DeviceWays, Rates
 from modules.memory import Checkpoint, from_summary
 from modules.release import layout
 
@@ -22,7 +23,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class ServiceSeen:
-    """`releases`: of the ledger, the oldest first, each with its `events`. `measurements`: as the gate stored them."""
+    """`releases`: of the ledger, the oldest first, each with its `events`. `measurements`: as the gate stored them.
+
+    `rates`, `ways`: how fast its weights are read and loaded; None where nothing that holds was measured.
+    """
 
     unit: UnitState
     current: str | None
@@ -30,11 +34,15 @@ class ServiceSeen:
     releases: tuple[Document, ...]
     measurements: tuple[Document, ...]
     checkpoint: Checkpoint | None
+    rates: Rates | None = None
+    ways: DeviceWays | None = None
 
     @classmethod
     def of(cls, answer: Document) -> ServiceSeen:
         """From what `report_state.py` prints of a service."""
         summary = answer["checkpoint"]
+        # A host that has an older version of the program tells nothing of it.
+        load = answer.get("load") or {}
         return cls(
             unit=UnitState.of(answer["unit"]),
             current=answer["current"],
@@ -42,6 +50,8 @@ class ServiceSeen:
             releases=tuple(answer["releases"]),
             measurements=tuple(answer["measurements"]),
             checkpoint=None if summary is None else from_summary(summary),
+            rates=None if load.get("rates") is None else Rates.model_validate(load["rates"]),
+            ways=None if load.get("ways") is None else DeviceWays.model_validate(load["ways"]),
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pyinfra.api import QuoteString, StringCommand
 
 from modules.facts.base import HostFact
+from modules.hostside.version_changes import Versions, changes, outdated
 from modules.release import layout
 
 PROGRAM = str(layout.PROGRAMS / "service_state.py")
@@ -73,6 +74,9 @@ class ServiceState:
     ledger's entry can not be read, since such a release can not be put back. `standings`: release → new, trying,
     ready, good or bad; `barred`: those that are not tried again unless that is forced. `pending`: what is under way.
     `made_key`: fingerprint of the API key that the host has made. `draft_commit`, `draft_is_here`: of the draft model.
+    `versions`: of the machine's parts now, and of the wanted image; `proved_on`, `started_on`: what they were when the
+    release in force was last found good, and when what serves was started; None where that was not kept. `reboot`: why
+    the host must be restarted before a container can have its GPU.
     """
 
     systemd: int
@@ -93,6 +97,20 @@ class ServiceState:
     made_key: str | None = None
     draft_commit: str | None = None
     draft_is_here: bool = False
+    versions: Versions = field(default_factory=dict)
+    proved_on: Versions | None = None
+    started_on: Versions | None = None
+    reboot: str | None = None
+
+    @property
+    def upgraded(self) -> dict[str, str]:
+        """What has changed on the machine since the release in force was last found good."""
+        return changes(self.proved_on or {}, self.versions)
+
+    @property
+    def outdated(self) -> dict[str, str]:
+        """What of that the server that runs has yet to take up: where its start was not noted, since its proof."""
+        return outdated(self.started_on or self.proved_on or {}, self.versions)
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> ServiceState:
@@ -121,6 +139,10 @@ class ServiceState:
             made_key=answer.get("made_key"),
             draft_commit=answer.get("draft_commit"),
             draft_is_here=bool(answer.get("draft_is_here")),
+            versions=answer.get("versions") or {},
+            proved_on=answer.get("proved_on"),
+            started_on=answer.get("started_on"),
+            reboot=answer.get("reboot"),
         )
 
 

@@ -17,7 +17,7 @@ from modules.fleet.validate import validated
 from modules.spec.lock import Lock
 
 _HEADER = """\
-# What the fleet's loose wishes resolved to: a model's revision to a commit, an image's tag to a digest.
+# What the fleet's loose wishes resolved to: a model's revision to a commit and its files, an image's tag to a digest.
 # Written by Tinderbox and meant to be committed, so that every run and every operator get the same.
 # Take an entry out to have it resolved anew.
 """
@@ -42,12 +42,18 @@ def read_lock(fleet: Path) -> Lock:
     return lock
 
 
-def record(fleet: Path, *, models: Mapping[str, str] | None = None, images: Mapping[str, str] | None = None) -> Lock:
+def record(
+    fleet: Path,
+    *,
+    models: Mapping[str, str] | None = None,
+    images: Mapping[str, str] | None = None,
+    files: Mapping[str, Mapping[str, str]] | None = None,
+) -> Lock:
     """Add what was resolved to the lock, and give the whole of it. An entry that is there already stays as it is.
 
     Safe against other processes that do the same; the file is replaced whole, or not at all.
 
-    Raises `ValidationError`: a value is no commit or no digest.
+    Raises `ValidationError`: a value is no commit, no digest, or no line of a file.
     """
     path = lock_path(fleet)
     with _alone(path):
@@ -55,6 +61,10 @@ def record(fleet: Path, *, models: Mapping[str, str] | None = None, images: Mapp
         after = Lock(
             models={**(models or {}), **before.models},
             images={**(images or {}), **before.images},
+            files={
+                **before.files,
+                **{key: {**each, **before.files.get(key, {})} for key, each in (files or {}).items()},
+            },
         )
         if after != before:
             _replace(path, _text(after))

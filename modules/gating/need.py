@@ -5,6 +5,7 @@ from __future__ import annotations
 from modules.facts.gate import GateState
 from modules.gating.identity import thresholds_id, workload_id
 from modules.gating.judgement import Verdict
+from modules.hostside.version_changes import changes, told
 from modules.spec.answers import Answers
 from modules.spec.gate import Gate
 
@@ -23,8 +24,9 @@ def why_measure(gate: Gate, answers: Answers | None, found: GateState, *, asked:
         return "the workload is another one than was measured"
     if asked:
         return "asked to"
-    if found.driver is not None and result.driver is not None and found.driver != result.driver:
-        return f"the driver is {found.driver} now, and was {result.driver} when it was measured"
+    upgraded = changes(result.versions, found.versions)
+    if upgraded:
+        return f"the machine has changed since it was measured: {told(upgraded)}"
     if gate.max_age_days is not None and result.age_s > gate.max_age_days * _DAY_S:
         return f"the result is {result.age_s / _DAY_S:.1f} days old, and may be {gate.max_age_days:g}"
     # The cause may be gone meanwhile.

@@ -24,7 +24,8 @@ else:
 class Pending:
     """`back`: what comes back when `release` does not get ready. `instead`: the release that an operator rolls back.
 
-    `ungated`: no gate follows, so ready is good. `by`: who asked for it.
+    `ungated`: no gate follows, so ready is good. `by`: who asked for it. `aside`: services that the fleet file has no
+    more, and that were stopped for this one.
     """
 
     release: str
@@ -32,6 +33,7 @@ class Pending:
     ungated: bool = False
     by: str = ""
     instead: str | None = None
+    aside: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """As it is written."""
@@ -41,7 +43,7 @@ class Pending:
 def read_pending(ledger: Ledger) -> Pending | None:
     """The activation that is under way, if there is one."""
     found: dict[str, Any] | None = read_json(ledger.directory / "pending")
-    return Pending(**found) if found is not None else None
+    return Pending(**found | {"aside": tuple(found.get("aside") or ())}) if found is not None else None
 
 
 def write_pending(ledger: Ledger, pending: Pending) -> None:

@@ -6,6 +6,7 @@ log names. It gives up at once when waiting is hopeless: the server has gone, so
 refused, the log shows what must not be there.
 
 Run by systemd as ExecStartPost: $MAINPID is the container's client, $INVOCATION_ID names this start in the journal.
+Meanwhile `load_guard.py`, its child, watches the memory.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ import http.client
 import json
 import os
 import re
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from modules.hostside import load_guard
     from modules.hostside.service_unit import journal, unit_name
 else:
+    import load_guard
     from service_unit import journal, unit_name
 
 PAUSE_S = 1.0
@@ -99,6 +104,15 @@ def reply_text(body: bytes) -> str:
     return "".join(part for part in parts if isinstance(part, str)).strip()
 
 
+def reply_tokens(body: bytes) -> bool:
+    """Whether a chat completion holds a token: by its own count, where it tells one, else by its text."""
+    try:
+        made = json.loads(body)["usage"]["completion_tokens"]
+    except (ValueError, KeyError, TypeError):
+        made = None
+    return made > 0 if isinstance(made, int) else bool(reply_text(body))
+
+
 def generate(endpoint: Endpoint, timeout: float) -> str:
     """Ask for a short reply. Returns its text, which may be empty."""
     question = {
@@ -119,7 +133,7 @@ def generate(endpoint: Endpoint, timeout: float) -> str:
 def server_log(unit: str) -> list[str]:
     """What this start of the unit has logged so far, without our own lines."""
     lines = journal(unit, os.environ.get("INVOCATION_ID"), lines=None)
-    return [line for line in lines if not line.startswith(MARK)]
+    return [line for line in lines if not line.startswith((MARK, load_guard.MARK))]
 
 
 def refused_line(log: list[str], refused: list[str]) -> str | None:
@@ -144,12 +158,35 @@ def say(message: str) -> None:
     sys.stdout.flush()
 
 
-def wait(endpoint: Endpoint, unit: str, deadline: float, refused: list[str]) -> str:
-    """Return the first reply that has text. Raises `Hopeless`."""
+def guarded(service: str, memory: Path) -> subprocess.Popen[bytes]:
+    """Start the load guard, which ends with this program."""
+    program = str(Path(__file__).with_name("load_guard.py"))
+    return subprocess.Popen([
+        *(sys.executable, program, f"tinderbox-{service}", str(memory), "--parent", str(os.getpid())),
+    ])  # fmt: skip
+
+
+def why_gone(guard: subprocess.Popen[bytes] | None) -> str:
+    """Why the server has ended; the guard sees the end, too, and then ends itself."""
+    try:
+        stopped = guard is not None and guard.wait(timeout=5) == load_guard.STOPPED
+    except subprocess.TimeoutExpired:
+        stopped = False
+    return "the load guard stopped it, since memory ran out while it loaded" if stopped else "the server has ended"
+
+
+def wait(
+    endpoint: Endpoint,
+    unit: str,
+    deadline: float,
+    refused: list[str],
+    gone: Callable[[], str] = lambda: "the server has ended",
+) -> str:
+    """Return the first reply that has text. `gone`: why the server has ended, once it has. Raises `Hopeless`."""
     reason, empty = "nothing answered", 0
     while time.monotonic() < deadline:
         if server_gone():
-            raise Hopeless("the server has ended")
+            raise Hopeless(gone())
         line = refused_line(server_log(unit), refused) if refused else None
         if line is not None:
             raise Hopeless(f"the log has a line that must not be there: {line.strip()}")
@@ -180,13 +217,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--key-variable")
     parser.add_argument("--wanted-log", action="append", default=[])
     parser.add_argument("--refused-log", action="append", default=[])
+    parser.add_argument("--memory", type=Path, help="the service's memory file: the load is guarded by it")
     options = parser.parse_args(arguments)
     unit = unit_name(options.service)
     started = time.monotonic()
+    guard = guarded(options.service, options.memory) if options.memory else None
     try:
         key = read_secret(options.secret_file, options.key_variable) if options.secret_file else None
         endpoint = Endpoint(options.url, options.model, key)
-        text = wait(endpoint, unit, started + options.timeout, options.refused_log)
+        text = wait(endpoint, unit, started + options.timeout, options.refused_log, lambda: why_gone(guard))
         log = server_log(unit)
         line = refused_line(log, options.refused_log)
         if line is not None:
@@ -197,6 +236,9 @@ def main(arguments: list[str]) -> int:
     except Hopeless as hopeless:
         say(f"not ready after {time.monotonic() - started:.0f} s: {hopeless}")
         return 1
+    finally:
+        if guard is not None:
+            guard.terminate()
     say(f"ready after {time.monotonic() - started:.0f} s: {text[:80]!r}")
     return 0
 

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modules.hostside.hashing import OnBytes, hash_of_file
+else:
+    from hashing import OnBytes, hash_of_file
 
 MANIFEST, UNFINISHED = "manifest.json", "manifest.part.json"
 FORMAT = 1
-_PIECE = 8 * 1024 * 1024
-
-OnBytes = Callable[[int], None]
 
 
 class BundleError(Exception):
@@ -111,13 +111,5 @@ def problem_of(root: Path, file: dict[str, Any], on_bytes: OnBytes | None) -> st
 
 
 def sha256_of(path: Path, on_bytes: OnBytes = lambda _: None) -> str:
-    """A file's hash. What was read is dropped from the page cache: on a GB10 that is the GPU's memory."""
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        done = 0
-        while piece := file.read(_PIECE):
-            found.update(piece)
-            os.posix_fadvise(file.fileno(), done, len(piece), os.POSIX_FADV_DONTNEED)
-            done += len(piece)
-            on_bytes(len(piece))
-    return found.hexdigest()
+    """A file's hash. Raises `OSError` where it can not be read."""
+    return hash_of_file(path, hashlib.sha256(), on_bytes)

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modules.hostside.bundle import FORMAT, MANIFEST, UNFINISHED, BundleError, OnBytes
+    from modules.hostside.bundle import FORMAT, MANIFEST, UNFINISHED, BundleError
+    from modules.hostside.hashing import OnBytes
 else:
-    from bundle import FORMAT, MANIFEST, UNFINISHED, BundleError, OnBytes
+    from bundle import FORMAT, MANIFEST, UNFINISHED, BundleError
+    from hashing import OnBytes
 
 
 class BundleWriter:

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.gguf import parts, read_gguf
-    from modules.hostside.memory_gate import meminfo
+    from modules.hostside.memory_room import meminfo
     from modules.hostside.safetensors_header import HeaderError, read_header
 else:
     from gguf import parts, read_gguf
-    from memory_gate import meminfo
+    from memory_room import meminfo
     from safetensors_header import HeaderError, read_header
 
 INDEX = "model.safetensors.index.json"
@@ -49,7 +49,7 @@ def summarize(directory: Path, file: str | None) -> dict[str, Any]:
         for tensor in header:
             tensors[tensor.dtype] += tensor.size
             found[tensor.name].append(name)
-    problems += _misplaced(found, placed)
+    problems += _misplaced(found, placed) + _unlisted(found, placed)
     return {
         "format": "safetensors",
         "files": len(names),
@@ -58,6 +58,32 @@ def summarize(directory: Path, file: str | None) -> dict[str, Any]:
         "config": _config(directory, problems),
         "problems": problems,
     }
+
+
+def structure(directory: Path) -> list[str]:
+    """What no engine can load: a line for each weight file that is none, and each tensor that is not in its place.
+
+    Nothing of a model that has no .safetensors file here; a tensor that the index does not name does no harm.
+    """
+    problems: list[str] = []
+    names, placed = _shards(directory, problems)
+    if not names:
+        return []
+    found: dict[str, list[str]] = defaultdict(list)
+    absent = set()
+    for name in names:
+        try:
+            for tensor in read_header(directory / name):
+                found[tensor.name].append(name)
+        except HeaderError as error:
+            problems.append(f"{name}: {error}")
+            absent.add(name)
+        except FileNotFoundError:
+            problems.append(f"{name}: not here, and the index names it")
+            absent.add(name)
+    # Of a file that is not to be read, each tensor would be another line.
+    there = None if placed is None else {tensor: file for tensor, file in placed.items() if file not in absent}
+    return problems + _misplaced(found, there)
 
 
 def weight_files(directory: Path, file: str | None) -> list[Path]:
@@ -90,10 +116,17 @@ def _misplaced(found: dict[str, list[str]], placed: dict[str, str] | None) -> li
     if placed is None:
         return lines
     lines += [
-        f"{name}: not in {file}, where the index has it" for name, file in placed.items() if file not in found[name]
+        f"{name}: not in {file}, where the index has it"
+        for name, file in placed.items()
+        if file not in found.get(name, ())
     ]
-    lines += [f"{name}: in {files[0]}, but not in the index" for name, files in found.items() if name not in placed]
     return lines
+
+
+def _unlisted(found: dict[str, list[str]], placed: dict[str, str] | None) -> list[str]:
+    if placed is None:
+        return []
+    return [f"{name}: in {files[0]}, but not in the index" for name, files in found.items() if name not in placed]
 
 
 def _config(directory: Path, problems: list[str]) -> dict[str, Any] | None:

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import BusyError, alone
-    from modules.hostside.ledger import SETTINGS, STATE, Ledger
-    from modules.hostside.service_unit import run, unit_name, unit_state
+    from modules.hostside.gpus_kept import gpus_kept
+    from modules.hostside.ledger import SETTINGS, STATE, Ledger, note_lost_gpu
+    from modules.hostside.service_unit import run, unit_name, unit_state, watch_unit
 else:
     import release_story as story
     from activation import BusyError, alone
-    from ledger import SETTINGS, STATE, Ledger
-    from service_unit import run, unit_name, unit_state
+    from gpus_kept import gpus_kept
+    from ledger import SETTINGS, STATE, Ledger, note_lost_gpu
+    from service_unit import run, unit_name, unit_state, watch_unit
 
 UNITS = Path("/etc/systemd/system")
 _RUNS = {"active", "activating", "deactivating", "reloading"}
@@ -38,7 +40,8 @@ class EndError(Exception):
 def stop(ledger: Ledger) -> None:
     """End what serves, and wait for it. Raises `EndError`."""
     unit = unit_name(ledger.service)
-    subprocess.run(["systemctl", "disable", "--quiet", unit], check=False)
+    with gpus_kept(lambda service: note_lost_gpu(service, ledger.directory.parents[1])):
+        subprocess.run(["systemctl", "disable", "--quiet", unit], check=False)
     subprocess.run(["systemctl", "stop", unit], check=False)
     if unit_state(unit).get("ActiveState") in _RUNS:
         raise EndError(f"{unit} does not stop; look at: journalctl -u {unit}")
@@ -48,12 +51,15 @@ def stop(ledger: Ledger) -> None:
 def remove(ledger: Ledger, state: Path, settings: Path, units: Path) -> None:
     """Take away all that is the service's alone; it is stopped."""
     run("docker", "rm", "--force", f"tinderbox-{ledger.service}")
-    (units / unit_name(ledger.service)).unlink(missing_ok=True)
-    subprocess.run(["systemctl", "daemon-reload"], check=True)
+    for unit in (unit_name(ledger.service), watch_unit(ledger.service)):
+        (units / unit).unlink(missing_ok=True)
+    with gpus_kept(lambda service: note_lost_gpu(service, state)):
+        subprocess.run(["systemctl", "daemon-reload"], check=True)
     for ending in ("env", "secret.env", "key.env", "labels", "memory.json"):
         for path in settings.glob(f"{ledger.service}.{ending}*"):
             path.unlink(missing_ok=True)
-    for folder in (state / "caches" / ledger.service, state / "gates" / ledger.service, ledger.directory):
+    drop_ins = units / f"{unit_name(ledger.service)}.d"
+    for folder in (drop_ins, state / "caches" / ledger.service, state / "gates" / ledger.service, ledger.directory):
         if folder.exists():
             shutil.rmtree(folder)
 

@@ -57,7 +57,7 @@ def sample(url: str, key: str | None = None) -> dict[str, float | None]:
 
 
 def counters(url: str, key: str | None = None) -> dict[str, float | None]:
-    """The engine's counters now; None for everything where it does not answer."""
+    """The engine's counters now; None for everything where it does not answer. `key`: for engines that ask for one."""
     text = _asked(url, key)
     return dict.fromkeys(_COUNTERS) if text is None else parsed_counters(text)
 
@@ -85,11 +85,11 @@ def _sums(found: dict[str, list[float]], names: dict[str, tuple[str, ...]]) -> d
     return {field: None if values is None else sum(values) for field, values in known.items()}
 
 
-def _asked(url: str, key: str | None) -> str | None:
+def _asked(url: str, key: str | None = None) -> str | None:
+    asked = urllib.request.Request(f"{url}/metrics", headers={} if key is None else {"Authorization": f"Bearer {key}"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    opener.addheaders = [] if key is None else [("Authorization", f"Bearer {key}")]
     try:
-        with opener.open(f"{url}/metrics", timeout=_TIMEOUT_S) as answer:
+        with opener.open(asked, timeout=_TIMEOUT_S) as answer:
             return str(answer.read().decode("utf-8", errors="replace"))
     except (OSError, ValueError):
         return None

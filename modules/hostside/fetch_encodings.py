@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.progress import Progress
+    from modules.hostside.wrong_clock import blames_clock, remedy
 else:
     from progress import Progress
+    from wrong_clock import blames_clock, remedy
 
 ENCODINGS = Path("/var/lib/tinderbox/encodings")
 _TIMEOUT_S = 60
@@ -118,6 +120,8 @@ def explain(error: OSError | http.client.HTTPException, url: str) -> str:
         return f"{getattr(error, 'reason', error)}: is the bundle's disk mounted? Copy the file again, or export anew"
     if isinstance(error, urllib.error.HTTPError):
         return f"answered {error.code} {error.reason}: check `network.encodings`"
+    if blames_clock(error):
+        return remedy()
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return "its certificate is not trusted here: set `network.ca_bundle` to the authority that signed it"
     return f"{getattr(error, 'reason', error)}: check `network.encodings`, `network.proxy` and the host's DNS"

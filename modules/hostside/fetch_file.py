@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -30,8 +29,6 @@ _SYNC_BYTES = 4 * 1024 * 1024
 WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 _LONGEST_WAIT_S = 60.0
 _BUSY = frozenset({408, 429})
-
-OnBytes = Callable[[int], None]
 
 
 class WrongAnswerError(Exception):

@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import network_environment
+    from modules.hostside.wrong_clock import blames_clock, remedy
 else:
     import network_environment
+    from wrong_clock import blames_clock, remedy
 
 ATTEMPTS = 3
 TIMEOUT_S = 30
@@ -127,7 +129,8 @@ def fetched(url: str) -> bytes:
                 raise KeyRefusedError(f"the server answers {error.code} {error.reason}") from error
         except OSError as error:
             if attempt == ATTEMPTS:
-                raise KeyRefusedError(f"not reachable: {getattr(error, 'reason', error)}") from error
+                why = remedy() if blames_clock(error) else f"not reachable: {getattr(error, 'reason', error)}"
+                raise KeyRefusedError(why) from error
         time.sleep(attempt)
     if content.lstrip()[:1] == b"<":
         raise KeyRefusedError("the server answers with a web page (a login or a proxy's notice?), not with a key")

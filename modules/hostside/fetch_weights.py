@@ -3,7 +3,8 @@
 Runs in the tools' environment, as a job. What is there already is not fetched again; a file that is not what the hub
 publishes is set aside under `<home>/tinderbox-set-aside`, and fetched anew, alone.
 
-Writes the job's `result.json`: `commit` (what the revision stands for) and `notes` (which files were wrong).
+Writes the job's `result.json`: `commit` (what the revision stands for), `notes` (which files were wrong) and `files`
+(path → hash and size, as the fleet's lock has them).
 
 Exit status: 0 all files are there and right; 1 with the reason in the last lines.
 """
@@ -33,38 +34,18 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils._paths import filter_repo_objects
 
 if TYPE_CHECKING:
-    from modules.hostside.atomic import write_json
+    from modules.hostside import weights_blobs as blobs
     from modules.hostside.fetch_file import Source, StoppedError, fetch_file
     from modules.hostside.hub_errors import Asked, explain, proxy_to
+    from modules.hostside.job_result import tell_result
     from modules.hostside.progress import Progress, Tally
-    from modules.hostside.weights_blobs import (
-        HUB_PART,
-        GiveUpError,
-        alone,
-        check_parts,
-        check_present,
-        lacking,
-        part_of,
-        publish,
-        require_space,
-    )
     from modules.hostside.weights_stamp import Repository, WantedFile, is_commit, read_stamp, stamped_files
 else:
-    from atomic import write_json
+    import weights_blobs as blobs
     from fetch_file import Source, StoppedError, fetch_file
     from hub_errors import Asked, explain, proxy_to
+    from job_result import tell_result
     from progress import Progress, Tally
-    from weights_blobs import (
-        HUB_PART,
-        GiveUpError,
-        alone,
-        check_parts,
-        check_present,
-        lacking,
-        part_of,
-        publish,
-        require_space,
-    )
     from weights_stamp import Repository, WantedFile, is_commit, read_stamp, stamped_files
 
 _PUBLIC_HUB = "https://huggingface.co"
@@ -72,7 +53,10 @@ _PUBLIC_HUB = "https://huggingface.co"
 
 @dataclass(frozen=True)
 class Request:
-    """What is wanted. `commit`: what the revision is pinned to, where that is known."""
+    """What is wanted. `commit`: what the revision is pinned to, where that is known.
+
+    `locked`: path → what the fleet's lock has of the commit's files.
+    """
 
     endpoint: str
     repository: Repository
@@ -82,6 +66,7 @@ class Request:
     workers: int
     reserve_bytes: int
     token: str | None
+    locked: dict[str, str]
 
 
 def resolve(request: Request) -> tuple[str, list[WantedFile], dict[str, object] | None]:
@@ -93,7 +78,7 @@ def resolve(request: Request) -> tuple[str, list[WantedFile], dict[str, object] 
     api = HfApi(endpoint=request.endpoint, token=request.token or False)
     commit = request.commit or api.model_info(request.repository.name, revision=request.revision).sha
     if commit is None:
-        raise GiveUpError("the hub named no commit for the revision")
+        raise blobs.GiveUpError("the hub named no commit for the revision")
     listed = api.list_repo_tree(request.repository.name, recursive=True, revision=commit)
     entries = [entry for entry in listed if isinstance(entry, RepoFile)]
     files = [
@@ -111,8 +96,22 @@ def resolve(request: Request) -> tuple[str, list[WantedFile], dict[str, object] 
         )
     ]
     if not files:
-        raise GiveUpError(f"no file of {request.repository.name}@{commit} is left by its filters: {request.filters}")
+        raise blobs.GiveUpError(
+            f"no file of {request.repository.name}@{commit} is left by its filters: {request.filters}"
+        )
     return commit, files, {entry.path: _listed(entry) for entry in entries}
+
+
+def require_locked(request: Request, commit: str, files: list[WantedFile]) -> None:
+    """Refuse a hub that lists another content than it did when the fleet's lock was written: a commit never changes."""
+    for file in files:
+        known = request.locked.get(file.path, file.line)
+        if known != file.line:
+            raise blobs.GiveUpError(
+                f"{request.repository.name}@{commit}, {file.path}: {request.endpoint} lists {file.line}, the fleet's "
+                f"lock has {known}: a commit's files never change, so do not trust that hub (`network.hub`); if it is "
+                "the lock that is wrong, take the entry out of it"
+            )
 
 
 def _listed(entry: RepoFile) -> dict[str, object]:
@@ -141,7 +140,9 @@ def watched(repository: Repository, files: list[WantedFile], progress: Progress)
             return 0
 
     def on_disk() -> int:
-        return sum(max(size(repository.blob(file)), size(part_of(repository, file, HUB_PART))) for file in wanted)
+        return sum(
+            max(size(repository.blob(file)), size(blobs.part_of(repository, file, blobs.HUB_PART))) for file in wanted
+        )
 
     def watch() -> None:
         while not ended.wait(0.5):
@@ -165,13 +166,13 @@ def fetch(request: Request, commit: str, files: list[WantedFile]) -> None:
 
     def one(file: WantedFile) -> None:
         try:
-            fetch_file(source, file, part_of(repository, file, HUB_PART))
+            fetch_file(source, file, blobs.part_of(repository, file, blobs.HUB_PART))
         except BaseException as error:
             stopped.set()
             error.add_note(file.path)
             raise
 
-    ordered = sorted(lacking(repository, files), key=lambda file: file.size, reverse=True)
+    ordered = sorted(blobs.lacking(repository, files), key=lambda file: file.size, reverse=True)
     with ThreadPoolExecutor(max_workers=request.workers) as pool:
         results = [pool.submit(one, file) for file in ordered]
         wait(results)
@@ -185,37 +186,36 @@ def make_right(request: Request, commit: str, files: list[WantedFile], progress:
     repository = request.repository
     total = sum({file.digest: file.size for file in files}.values())
     present = Tally(progress, "verifying", total)
-    notes = check_present(repository, commit, files, present.add)
+    notes = blobs.check_present(repository, commit, files, present.add)
     for note in notes:
         print(note)
     wrong: list[str] = []
     for _ in range(2):
-        missing = lacking(repository, files)
+        missing = blobs.lacking(repository, files)
         if not missing:
             break
         with watched(repository, files, progress):
             fetch(request, commit, files)
         tally = Tally(progress, "verifying", total, total - sum(file.size for file in missing))
-        wrong = check_parts(repository, missing, HUB_PART, tally.add)
+        wrong = blobs.check_parts(repository, missing, blobs.HUB_PART, tally.add)
         notes += wrong
         for note in wrong:
             print(note)
-    if lacking(repository, files):
-        raise GiveUpError("the hub gave a file that is not the one it publishes, twice: " + "; ".join(wrong))
+    if blobs.lacking(repository, files):
+        raise blobs.GiveUpError("the hub gave a file that is not the one it publishes, twice: " + "; ".join(wrong))
     return [note if "no such file" in note else f"{note}; it was fetched anew" for note in notes]
 
 
 def run(request: Request, progress: Progress) -> None:
     """All of it."""
-    with alone(request.repository):
+    with blobs.alone(request.repository):
         progress.report("asking the hub")
         commit, files, tree = resolve(request)
-        require_space(request.repository, files, request.reserve_bytes)
+        require_locked(request, commit, files)
+        blobs.require_space(request.repository, files, request.reserve_bytes)
         notes = make_right(request, commit, files, progress)
-        publish(request.repository, request.revision, commit, files, filters=request.filters, tree=tree)
-    own = os.environ.get("TINDERBOX_JOB_DIR")
-    if own:
-        write_json(Path(own) / "result.json", {"commit": commit, "notes": notes})
+        blobs.publish(request.repository, request.revision, commit, files, filters=request.filters, tree=tree)
+    tell_result({"commit": commit, "notes": notes, "files": {file.path: file.line for file in files}})
     print(json.dumps({"commit": commit, "files": len(files), "bytes": sum(file.size for file in files)}))
 
 
@@ -231,6 +231,7 @@ def parse(words: list[str] | None = None) -> Request:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--reserve-bytes", type=int, default=0)
     parser.add_argument("--token-file", type=Path)
+    parser.add_argument("--locked", type=Path, help="JSON: path → what the fleet's lock has of it")
     arguments = parser.parse_args(words)
     return Request(
         endpoint=os.environ.get("HF_ENDPOINT", _PUBLIC_HUB).rstrip("/"),
@@ -241,6 +242,7 @@ def parse(words: list[str] | None = None) -> Request:
         workers=arguments.workers,
         reserve_bytes=arguments.reserve_bytes,
         token=arguments.token_file.read_text().strip() if arguments.token_file else None,
+        locked=json.loads(arguments.locked.read_text()) if arguments.locked else {},
     )
 
 
@@ -256,7 +258,7 @@ def attempt(request: Request) -> int:
     )
     try:
         run(request, Progress())
-    except GiveUpError as reason:
+    except blobs.GiveUpError as reason:
         print(f"{asked.host}: {reason}", file=sys.stderr)
         return 1
     except Exception as error:

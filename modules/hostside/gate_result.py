@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside import version_changes as part
     from modules.hostside.atomic import read_json, write_json
     from modules.hostside.gate_sampling import joined
-    from modules.hostside.gpu_sample import gpu
-    from modules.hostside.ledger import now
+    from modules.hostside.ledger import Ledger, now
+    from modules.hostside.versions import image_id, versions
 else:
+    import version_changes as part
     from atomic import read_json, write_json
     from gate_sampling import joined
-    from gpu_sample import gpu
-    from ledger import now
+    from ledger import Ledger, now
+    from versions import image_id, versions
 
 FORMAT = 2
 
@@ -30,6 +32,7 @@ def document(options: argparse.Namespace, new: dict[str, Any], former: dict[str,
     names = dict.fromkeys([*known, *parts])
     together = {name: [*known.get(name, []), *([parts[name]] if name in parts else [])] for name in names}
     benchy = together.get("benchy") or []
+    on = measured_on(options)
     return {
         "format": FORMAT,
         "service": options.service,
@@ -44,11 +47,19 @@ def document(options: argparse.Namespace, new: dict[str, Any], former: dict[str,
         "started": before.get("started") or new["started"],
         "finished": now(),
         "seconds": round((before.get("seconds") or 0) + time.monotonic() - options.began, 1),
-        "gpu": gpu(),
+        "gpu": {"name": on[part.GPU], "driver": on[part.DRIVER]} if on[part.GPU] is not None else None,
+        "versions": on,
         "samples": joined(before.get("samples") or {}, new["samples"]),
         "parts": together,
         "faults": [*(before.get("faults") or []), *(one for part in parts.values() for one in part["faults"])],
     }
+
+
+def measured_on(options: argparse.Namespace) -> part.Versions:
+    """What the machine is."""
+    entry = Ledger(options.service, options.state).entry(options.release) or {}
+    image = (entry.get("release") or {}).get("image")
+    return versions(image_id(image) if image else None)[0]
 
 
 def as_one_report(repetitions: list[dict[str, Any]]) -> dict[str, Any] | None:

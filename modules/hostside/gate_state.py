@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json
-    from modules.hostside.gpu_sample import gpu
     from modules.hostside.ledger import STATE, Ledger
     from modules.hostside.masking import masked_lines
-    from modules.hostside.release_story import GOOD
+    from modules.hostside.release_story import was_good
     from modules.hostside.service_unit import journal, unit_name, unit_state
+    from modules.hostside.versions import image_id, versions
 else:
     from atomic import read_json
-    from gpu_sample import gpu
     from ledger import STATE, Ledger
     from masking import masked_lines
-    from release_story import GOOD
+    from release_story import was_good
     from service_unit import journal, unit_name, unit_state
+    from versions import image_id, versions
 
 # Of the log: its beginning names the backends, its end tells what happened last.
 LOG_LINES = 600
@@ -71,14 +71,10 @@ def reference(folder: Path, ledger: Ledger, current: str | None) -> dict[str, An
     good = [one for one in found if one and is_good(one) and str(one.get("finished")) < before]
     if wanted is not None:
         good = [one for one in good if one.get("workload_id") == wanted]
-    others = [one for one in good if one.get("release") != current and _was_good(ledger, str(one.get("release")))]
+    others = [one for one in good if one.get("release") != current and was_good(ledger.entry(str(one.get("release"))))]
     own = [one for one in good if one.get("release") == current]
     newest = sorted(others or own, key=lambda one: str(one["finished"]))
     return newest[-1] | {"samples": {}} if newest else None
-
-
-def _was_good(ledger: Ledger, release: str) -> bool:
-    return any(event.get("event") == GOOD for event in (ledger.entry(release) or {}).get("events") or ())
 
 
 def evidence(folder: Path, release: str | None, service: str) -> dict[str, Any]:
@@ -94,12 +90,15 @@ def state(service: str, root: Path = STATE) -> dict[str, Any]:
     """The whole answer."""
     ledger, folder = Ledger(service, root), root / "gates" / service
     current = ledger.linked("current")
+    entry: dict[str, Any] = (ledger.entry(current) or {}) if current else {}
+    image = (entry.get("release") or {}).get("image")
     return {
         "current": current,
         "last_good": ledger.linked("last-good"),
-        "commit": ((ledger.entry(current) or {}).get("release") or {}).get("commit") if current else None,
+        "commit": (entry.get("release") or {}).get("commit"),
         "unit": unit_state(unit_name(service)),
-        "driver": (gpu() or {}).get("driver"),
+        "versions": versions(image_id(image) if image else None)[0],
+        "proved_on": entry.get("proved_on"),
         "datasets": sorted(path.stem for path in (root / "datasets").glob("*.json")),
         "result": result(folder, current),
         "reference": reference(folder, ledger, current),

@@ -21,7 +21,14 @@ from typing import Any
 
 _GPU = "name,driver_version,pstate,clocks.sm,clocks.max.sm,power.draw,temperature.gpu,utilization.gpu"
 _REASONS = "clocks_event_reasons.active"
-_FILES = ("/etc/os-release", "/etc/dgx-release", "/proc/meminfo", "/proc/cmdline")
+_FILES = (
+    "/etc/os-release",
+    "/etc/dgx-release",
+    "/proc/meminfo",
+    "/proc/cmdline",
+    "/proc/driver/nvidia/version",
+    "/run/reboot-required.pkgs",
+)
 _BUSY_PCT = 90
 _PAUSE_S = 0.5
 _TIMEOUT_S = 20
@@ -62,6 +69,11 @@ def gpu_samples() -> list[dict[str, Any] | None]:
             time.sleep(_PAUSE_S)
             samples.append(run("nvidia-smi", f"--query-gpu={fields}", "--format=csv"))
     return samples
+
+
+def driver_library() -> str | None:
+    """The file of the driver's user libraries that programs load."""
+    return next((path.resolve().name for path in sorted(Path("/usr/lib").glob("*/libnvidia-ml.so.1"))), None)
 
 
 def docker_root() -> str:
@@ -137,6 +149,8 @@ def gather(request: dict[str, Any]) -> dict[str, Any]:
         "kernel": uname.release,
         "files": {path: text_of(path) for path in _FILES},
         "reboot_required": Path("/run/reboot-required").exists(),
+        "kernels": sorted(path.name[len("vmlinuz-") :] for path in Path("/boot").glob("vmlinuz-*")),
+        "driver_library": driver_library(),
         "gpu": gpu_samples(),
         "apps": apps,
         "containers": containers(pids, root),

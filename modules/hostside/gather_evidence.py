@@ -101,7 +101,7 @@ def log(name: str, kind: str, text: str, trouble: str | None = None) -> dict[str
 
 
 def service_logs(service: str, unit: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """The container's log and the unit's journal, and what the last failed start left.
+    """The container's log and the unit's journal, and what the last failed start and the last server that hung left.
 
     Of a server that is up only its own start counts; of one that is down every attempt.
     """
@@ -111,10 +111,11 @@ def service_logs(service: str, unit: dict[str, str]) -> Iterator[dict[str, Any]]
     elif "No such container" not in text:
         # What docker says in place of a log tells a cause, too.
         yield log("container", "engine", text, trouble)
-    failed = sorted((LEDGER / service).glob("*.failed.log"), key=lambda path: path.stat().st_mtime)
-    if failed:
-        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(failed[-1].stat().st_mtime))
-        yield log(f"start that failed at {when}", "engine", failed[-1].read_text(errors="replace"))
+    for ending, what in (("failed", "start that failed"), ("wedged", "server that hung")):
+        kept = sorted((LEDGER / service).glob(f"*.{ending}.log"), key=lambda path: path.stat().st_mtime)
+        if kept:
+            when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(kept[-1].stat().st_mtime))
+            yield log(f"{what} at {when}", "engine", kept[-1].read_text(errors="replace"))
     words = ["--unit", unit_name(service), "--output", "cat", "--no-pager", "--lines", _LINES]
     if unit.get("ActiveState") == "active" and unit.get("InvocationID"):
         words.append(f"_SYSTEMD_INVOCATION_ID={unit['InvocationID']}")

@@ -28,9 +28,9 @@ def _number(cell: str) -> float | None:
 
 
 def gpu() -> dict[str, str] | None:
-    """Name and driver, or None on a host that has no GPU to ask."""
-    cells = _query("name,driver_version")
-    return {"name": cells[0], "driver": cells[1]} if cells and len(cells) == 2 else None
+    """Name, driver and compute capability, or None on a host that has no GPU to ask."""
+    cells = _query("name,driver_version,compute_cap")
+    return dict(zip(("name", "driver", "compute_cap"), cells, strict=True)) if cells and len(cells) == 3 else None
 
 
 def sample() -> dict[str, float | None] | None:

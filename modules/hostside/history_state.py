@@ -33,6 +33,7 @@ def whole(ledger: Ledger, told: dict[str, Any]) -> dict[str, Any]:
         "content": (entry or {}).get("release") or {},
         "standing": story.standing(entry),
         "failure": story.failure(entry),
+        "proved_on": (entry or {}).get("proved_on"),
     }
 
 

@@ -9,9 +9,14 @@ import errno
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+if TYPE_CHECKING:
+    from modules.hostside.wrong_clock import blames_clock, remedy
+else:
+    from wrong_clock import blames_clock, remedy
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,12 @@ def _says(*parts: str) -> Callable[[Seen], bool]:
 _RULES: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (
         lambda seen: bool(seen.errnos & {errno.ENOSPC, errno.EDQUOT}),
-        "the disk is full (df -h): make room and run again; whole files are kept",
+        "{at}the disk is full (df -h): make room and run again; whole files are kept",
     ),
     (
         lambda seen: errno.EROFS in seen.errnos,
-        "the disk is mounted read-only here (findmnt -T, dmesg): mount it writable, or set `weights.home` to another",
+        "{at}the disk is mounted read-only here (findmnt -T, dmesg): mount it writable, or set `weights.home` to "
+        "another",
     ),
     (
         lambda seen: bool(seen.errnos & {errno.EACCES, errno.EPERM}),
@@ -139,10 +145,7 @@ _RULES: tuple[tuple[Callable[[Seen], bool], str], ...] = (
         "the answer lacks X-Repo-Commit: `network.hub` is no hub, nor a mirror that passes headers on",
     ),
     (lambda seen: seen.status is not None, "the hub answered {status}"),
-    (
-        _says("not yet valid", "certificate has expired"),
-        "its certificate is not valid at the time that this host's clock shows: set the clock (timedatectl)",
-    ),
+    (lambda seen: blames_clock(seen.text), "{clock}"),
     (
         lambda seen: "SSLError" in seen.kinds or "CERTIFICATE_VERIFY_FAILED" in seen.text,
         "its certificate is not trusted here: set `network.ca_bundle` to the authority that signed it",
@@ -180,11 +183,18 @@ def explain(error: BaseException, asked: Asked) -> str:
             revision=asked.revision,
             endpoint=asked.endpoint,
             repository=asked.repository,
+            clock=remedy(),
+            at="".join(f"{path}: " for path in _paths(error)[:1]),
             text=next((link for link in causes(error) if isinstance(link, OSError)), error),
         )
     way = asked.endpoint if asked.proxy is None else f"{asked.endpoint} through the proxy {asked.proxy}"
     file = "".join(f", {note}," for note in getattr(error, "__notes__", ())[:1])
     return f"{asked.host}: {asked.repository}@{asked.revision}{file} from {way}: {what}"
+
+
+def _paths(error: BaseException) -> list[str]:
+    """The files that the system's errors are about."""
+    return [str(link.filename) for link in causes(error) if _of_the_system(link) and link.filename is not None]
 
 
 def proxy_to(endpoint: str) -> str | None:

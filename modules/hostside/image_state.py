@@ -4,7 +4,8 @@
 
 `images`: reference → {"id", "recipe"} or null; `removable`: names of ours that nothing needs; `registry`: bytes of
 layers, kept for passing images on, that no image here is made of; `offer`: whether a transfer has left something
-behind. Nothing here changes anything.
+behind; `caches`: what engines have compiled for images or drivers that no release is proved on any more. Nothing here
+changes anything.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside import caches
     from modules.hostside import docker_cli as docker
     from modules.hostside.image_store import Store
     from modules.hostside.ledger import STATE, Ledger
 else:
+    import caches
     import docker_cli as docker
     from image_store import Store
     from ledger import STATE, Ledger
@@ -111,7 +114,8 @@ def main(references: list[str]) -> int:
         left = any(path.is_dir() and any(path.iterdir()) for path in LEFTOVERS)
     except OSError:  # docker is not installed yet
         found, going, stale, left = dict.fromkeys(references), [], 0, False
-    print(json.dumps({"images": found, "removable": going, "registry": stale, "offer": left}))
+    told = {"images": found, "removable": going, "registry": stale, "offer": left, "caches": caches.unneeded()}
+    print(json.dumps(told))
     return 0
 
 

@@ -8,7 +8,6 @@ right; 1 with the reason in the last lines.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import socket
@@ -17,32 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modules.hostside.atomic import write_json
+    from modules.hostside import weights_blobs as blobs
     from modules.hostside.bundle import Bundle, BundleError
+    from modules.hostside.job_result import tell_result
     from modules.hostside.progress import Progress, Tally
-    from modules.hostside.weights_blobs import (
-        HUB_PART,
-        GiveUpError,
-        check_present,
-        lacking,
-        part_of,
-        publish,
-        require_space,
-    )
     from modules.hostside.weights_stamp import Repository, WantedFile, hub_hash, is_commit
 else:
-    from atomic import write_json
+    import weights_blobs as blobs
     from bundle import Bundle, BundleError
+    from job_result import tell_result
     from progress import Progress, Tally
-    from weights_blobs import (
-        HUB_PART,
-        GiveUpError,
-        check_present,
-        lacking,
-        part_of,
-        publish,
-        require_space,
-    )
     from weights_stamp import Repository, WantedFile, hub_hash, is_commit
 
 _PIECE = 8 * 1024 * 1024
@@ -51,7 +34,7 @@ _REMEDY = "copy it again, or export the bundle anew"
 
 def bring(bundle: Bundle, folder: str, repository: Repository, file: WantedFile, tally: Tally) -> None:
     """Copy a file's content, hash it on the way, and give it its name. Raises `BundleError` where it is not whole."""
-    source, part = bundle.root / folder / "blobs" / file.digest, part_of(repository, file, HUB_PART)
+    source, part = bundle.root / folder / "blobs" / file.digest, blobs.part_of(repository, file, blobs.HUB_PART)
     found = hub_hash(file.size, lfs=file.lfs)
     try:
         with source.open("rb") as given, part.open("wb") as taken:
@@ -83,20 +66,17 @@ def run(wish: argparse.Namespace, progress: Progress) -> None:
             f"({filters}): export it anew with these settings"
         )
     files = [WantedFile(**file) for file in model["files"]]
-    (repository.folder / "blobs").mkdir(parents=True, exist_ok=True)
-    with (repository.folder / ".tinderbox.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        require_space(repository, files, wish.reserve_bytes)
+    with blobs.alone(repository):
+        (repository.folder / "blobs").mkdir(exist_ok=True)
+        blobs.require_space(repository, files, wish.reserve_bytes)
         total = sum({file.digest: file.size for file in files}.values())
-        notes = check_present(repository, model["commit"], files, Tally(progress, "verifying", total).add)
-        missing = lacking(repository, files)
+        notes = blobs.check_present(repository, model["commit"], files, Tally(progress, "verifying", total).add)
+        missing = blobs.lacking(repository, files)
         copied = Tally(progress, "copying", sum(file.size for file in missing))
         for file in missing:
             bring(bundle, model["folder"], repository, file, copied)
-        publish(repository, wish.revision, model["commit"], files, filters=filters, tree=model["tree"])
-    own = os.environ.get("TINDERBOX_JOB_DIR")
-    if own:
-        write_json(Path(own) / "result.json", {"commit": model["commit"], "notes": notes})
+        blobs.publish(repository, wish.revision, model["commit"], files, filters=filters, tree=model["tree"])
+    tell_result({"commit": model["commit"], "notes": notes, "files": {file.path: file.line for file in files}})
     print(json.dumps({"commit": model["commit"], "files": len(files), "bytes": total}))
 
 
@@ -113,7 +93,7 @@ def main() -> int:
     parser.add_argument("--reserve-bytes", type=int, default=0)
     try:
         run(parser.parse_args(), Progress())
-    except (BundleError, GiveUpError) as error:
+    except (BundleError, blobs.GiveUpError) as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1
     except OSError as error:

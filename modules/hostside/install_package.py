@@ -32,7 +32,7 @@ else:
 UNDO = Path("/var/lib/tinderbox/undo/packages.json")
 LOCK_WAIT_S = 300
 # Of a Release file: "is not valid yet (invalid for another 23h ...)", "is expired (invalid since ...)".
-_OTHER_TIME = re.compile(r"is not valid yet|is expired \(invalid since")
+_OTHER_TIME = re.compile(r"is not valid yet|is expired \(invalid since|chain uses (expired|not yet valid) certificate")
 _LOCKED = re.compile(r"Could not get lock|Unable to lock")
 # A Spark's driver comes with DGX OS and fits its kernel. (libnvidia-container is no driver.)
 _DRIVER = re.compile(

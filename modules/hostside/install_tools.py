@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.progress import Progress
+    from modules.hostside.wrong_clock import blames_clock, remedy
 else:
     from progress import Progress
+    from wrong_clock import blames_clock, remedy
 
 TOOLS = Path("/var/lib/tinderbox/tools")
 LOCK = Path(__file__).with_name("tools.lock")
@@ -41,16 +43,18 @@ def run(command: list[str]) -> None:
         raise SystemExit(f"failed: {' '.join(command)}")
 
 
-def follow(lines: Iterable[str], packages: int, progress: Progress) -> None:
-    """Pass on what pip says, and count."""
-    collected = 0
+def follow(lines: Iterable[str], packages: int, progress: Progress) -> bool:
+    """Pass on what pip says, and count; gives whether it said that the clock is wrong."""
+    collected, wrong_clock = 0, False
     for line in lines:
         print(line, end="", flush=True)
+        wrong_clock = wrong_clock or blames_clock(line)
         if found := _COLLECTING.match(line):
             collected += 1
             progress.report(f"fetching {found[1]}", collected, packages, "packages")
         elif line.startswith("Installing collected packages"):
             progress.report("installing")
+    return wrong_clock
 
 
 def build(home: Path, lock: str, progress: Progress, python: str = _PYTHON) -> None:
@@ -61,9 +65,9 @@ def build(home: Path, lock: str, progress: Progress, python: str = _PYTHON) -> N
     words = ["install", "--require-hashes", "--no-compile", "--disable-pip-version-check", "--progress-bar", "off"]
     command = [str(home / "bin" / "python"), "-m", "pip", *words, "--requirement", str(LOCK)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
-        follow(pip.stdout or (), len(_PACKAGE.findall(lock)), progress)
+        wrong_clock = follow(pip.stdout or (), len(_PACKAGE.findall(lock)), progress)
     if pip.returncode != 0:
-        raise SystemExit(advice(os.environ))
+        raise SystemExit(f"pip failed: {remedy()}" if wrong_clock else advice(os.environ))
     (home / ".whole").touch()
 
 

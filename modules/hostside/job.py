@@ -1,7 +1,7 @@
 """Long work in a transient systemd unit, so that it outlives the SSH session that asked for it.
 
     job.py start NAME KEY --title TEXT --timeout SECONDS -- COMMAND...   start it, or attach where it already runs
-    job.py status NAME KEY                                               how it stands
+    job.py status [--wait SECONDS] NAME KEY                              how it stands, or how it ended while waiting
     job.py list                                                          every job that this host remembers
 
 Each prints JSON. `exec` and `finish` are called by the unit itself.
@@ -37,6 +37,7 @@ AFTERWARDS = "afterwards.json"
 TAIL_LINES = 25
 _TAIL_BYTES = 16_384
 _WRITES = 10
+_WAIT_TICK_S = 0.1
 _ALIVE = {"active", "activating", "deactivating", "reloading"}
 _NAME = re.compile(r"^[a-z0-9][a-z0-9.-]*$")
 
@@ -112,6 +113,15 @@ def describe(directory: Path, is_alive: Callable[[str], bool] = alive, now: floa
         "tail": tail(directory / "log"),
         "directory": str(directory),
     }
+
+
+def wait_for(directory: Path, seconds: float) -> None:
+    """Wait for a job that runs, so long at most: who looks need not come again and again to see its end at once."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        if (read_json(directory / "status.json") or {}).get("state") != "running":
+            return
+        time.sleep(_WAIT_TICK_S)
 
 
 def _progress(directory: Path, now: float) -> dict[str, object] | None:
@@ -238,6 +248,8 @@ def main() -> int:
             named.add_argument("--title", required=True)
             named.add_argument("--timeout", type=int, required=True)
             named.add_argument("command", nargs="+")
+        else:
+            named.add_argument("--wait", type=float, default=0, help="seconds")
     verbs.add_parser("list")
     for verb in ("exec", "finish"):
         verbs.add_parser(verb).add_argument("directory", type=Path)
@@ -256,6 +268,7 @@ def main() -> int:
     job = identity(arguments.name, arguments.key)
     if arguments.verb == "start":
         return start(job, arguments.title, arguments.timeout, arguments.command)
+    wait_for(JOBS / job, arguments.wait)
     print(json.dumps(describe(JOBS / job)))
     return 0
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from modules.hostside.activation import BusyError, Pending, alone, forget_pending, read_pending, write_pending
     from modules.hostside.atomic import write_json
     from modules.hostside.ledger import STATE, Ledger, now
-    from modules.hostside.release_story import FAILED_GATE, GOOD, NOT_MEASURED, may_become_good
+    from modules.hostside.release_story import FAILED_GATE, NOT_MEASURED, may_become_good
+    from modules.hostside.version_changes import Versions, changes, told
 else:
     from activation import BusyError, Pending, alone, forget_pending, read_pending, write_pending
     from atomic import write_json
     from ledger import STATE, Ledger, now
-    from release_story import FAILED_GATE, GOOD, NOT_MEASURED, may_become_good
+    from release_story import FAILED_GATE, NOT_MEASURED, may_become_good
+    from version_changes import changes, told
 
 
 def judge(request: dict[str, Any], root: Path = STATE) -> None:
@@ -36,30 +38,34 @@ def judge(request: dict[str, Any], root: Path = STATE) -> None:
             raise SystemExit(f"release {current} is in force, and not {release}, which was measured; run again")
         if request["good"] and not may_become_good(ledger.entry(release)):
             raise SystemExit(f"release {release} was not seen ready since it was started; run stage engine first")
-        _note(request, root)
+        measured_on = _note(request, root)
         if request["good"]:
-            ledger.mark(release, GOOD, request["judgement"]["verdict"])
+            ledger.prove(release, request["judgement"]["verdict"], measured_on)
             forget_pending(ledger, release)
         elif request.get("proven", True):
-            _failed(ledger, release, request.get("reason") or request["judgement"]["verdict"])
+            _failed(ledger, release, request.get("reason") or request["judgement"]["verdict"], measured_on)
         else:
             ledger.mark(release, NOT_MEASURED, request.get("reason"))
 
 
-def _note(request: dict[str, Any], root: Path) -> None:
+def _note(request: dict[str, Any], root: Path) -> Versions | None:
+    """Returns what the machine was when it was measured; None of a result from before that was kept."""
     path = root / "gates" / request["service"] / f"{request['id']}.json"
     result = json.loads(path.read_text(encoding="utf-8"))
     result["judgement"] = {**request["judgement"], "at": now()}
     write_json(path, result)
+    versions: Versions | None = result.get("versions")
+    return versions
 
 
-def _failed(ledger: Ledger, release: str, reason: str) -> None:
+def _failed(ledger: Ledger, release: str, reason: str, measured_on: Versions | None) -> None:
     """The way back is written down first: a release that is marked and has one does not stay."""
     good, pending = ledger.linked("last-good"), read_pending(ledger)
     if good is not None and good != release:
         mine = pending if pending is not None and pending.release == release else Pending(release)
         write_pending(ledger, Pending(release, good, mine.ungated, mine.by, mine.instead))
-    ledger.mark(release, FAILED_GATE, reason)
+    changed = told(changes((ledger.entry(release) or {}).get("proved_on") or {}, measured_on or {}))
+    ledger.mark(release, FAILED_GATE, reason, changed=changed)
     if good in {None, release}:
         forget_pending(ledger, release)
 

@@ -5,6 +5,7 @@
     /var/lib/tinderbox/ledger/<service>/current             → the release whose files are in force
     /var/lib/tinderbox/ledger/<service>/last-good           → the last one that served well enough
     /var/lib/tinderbox/ledger/<service>/pending             an activation that is under way (activation.py)
+    /var/lib/tinderbox/ledger/<service>/started             what the machine was at the last start (start_note.py)
 
 Every file and link lands by rename. A release is staged while the one before it serves: that touches none of the files
 in force. It is put in force by start_service.py, while nothing of the service runs: files first, then `current`. So
@@ -27,11 +28,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json, write_text
     from modules.hostside.attestation_file import attestation_file
-    from modules.hostside.release_story import GOOD
+    from modules.hostside.gpus_kept import NOTE, gpus_kept
+    from modules.hostside.release_story import GOOD, PROVED_AGAIN, RESTARTED, was_good
+    from modules.hostside.version_changes import Versions, changes, told
 else:
     from atomic import read_json, write_json, write_text
     from attestation_file import attestation_file
-    from release_story import GOOD
+    from gpus_kept import NOTE, gpus_kept
+    from release_story import GOOD, PROVED_AGAIN, RESTARTED, was_good
+    from version_changes import changes, told
 
 STATE = Path("/var/lib/tinderbox")
 SETTINGS = Path("/etc/tinderbox")
@@ -70,6 +75,10 @@ class Ledger:
         """What a start of the release that failed has logged."""
         return self.directory / f"{release}.failed.log"
 
+    def wedged_log(self, release: str) -> Path:
+        """What the host showed when the release's server was last found to generate no more."""
+        return self.directory / f"{release}.wedged.log"
+
     def entry(self, release: str) -> dict[str, Any] | None:
         """A release's entry, or None where there is none that can be read."""
         return read_json(self.entry_file(release))
@@ -82,7 +91,11 @@ class Ledger:
             return None
 
     def record(
-        self, release: str, content: dict[str, Any], files: list[dict[str, Any]], **more: dict[str, Any] | str | None
+        self,
+        release: str,
+        content: dict[str, Any],
+        files: list[dict[str, Any]],
+        **more: dict[str, Any] | list[str] | str | None,
     ) -> None:
         """Have a release's entry, and its secrets beside the files in force; what is known of its past stays."""
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -94,7 +107,7 @@ class Ledger:
                 left.unlink()
             write_text(staged_file(path, release), file["content"], 0o600)
         known = self.entry(release) or {}
-        kept = {"attestation": known["attestation"]} if "attestation" in known else {}
+        kept = {name: known[name] for name in ("attestation", "proved_on") if name in known}
         entry = kept | {
             "id": release,
             "service": self.service,
@@ -105,17 +118,29 @@ class Ledger:
         }
         write_json(self.entry_file(release), entry | more)
 
-    def mark(self, release: str, event: str, note: str | None = None, **more: str | None) -> None:
-        """Add an event to a release's entry; `good` also makes it the last good one. `more`: what else is known."""
+    def mark(
+        self, release: str, event: str, note: str | None = None, proved_on: Versions | None = None, **more: str | None
+    ) -> None:
+        """Add an event to a release's entry; `good` also makes it the last good one.
+
+        `proved_on`: what the machine was when it was found good. `more`: what else is known of the event.
+        """
         entry = self.entry(release)
         if entry is None:
             raise SystemExit(f"ledger: {self.entry_file(release)} is missing or unreadable")
-        told = {name: value for name, value in {"note": note, **more}.items() if value}
-        entry["events"].append({"at": now(), "event": event, **told})
-        write_json(self.entry_file(release), entry)
-        if event == GOOD:
+        known = {name: value for name, value in {"note": note, **more}.items() if value}
+        entry["events"].append({"at": now(), "event": event, **known})
+        write_json(self.entry_file(release), entry | ({} if proved_on is None else {"proved_on": dict(proved_on)}))
+        if event in {GOOD, PROVED_AGAIN}:
             self.point_good(release)
             self._drop_secrets(entry)
+
+    def prove(self, release: str, note: str, on: Versions | None) -> None:
+        """Mark it good; one that was good before something of the machine was upgraded is proved again."""
+        entry = self.entry(release)
+        changed = told(changes((entry or {}).get("proved_on") or {}, on or {}))
+        again = bool(changed) and was_good(entry)
+        self.mark(release, PROVED_AGAIN if again else GOOD, note, on, changed=changed if again else None)
 
     def point_good(self, release: str) -> None:
         """Make it the last good one."""
@@ -155,8 +180,17 @@ class Ledger:
                 staged_file(path, release).replace(path)
         point(self.directory / "current", f"{release}.json")
         unit = f"tinderbox-{self.service}.service"
-        for command in (["daemon-reload"], ["enable", "--quiet", unit]):
-            subprocess.run(["systemctl", *command], check=True)
+        with gpus_kept(lambda service: note_lost_gpu(service, self.directory.parents[1])):
+            for command in (["daemon-reload"], ["enable", "--quiet", unit]):
+                subprocess.run(["systemctl", *command], check=True)
+
+
+def note_lost_gpu(service: str, root: Path = STATE) -> None:
+    """Tell in the story of its release that a service is restarted, and why."""
+    ledger = Ledger(service, root)
+    current = ledger.linked("current")
+    if current is not None and ledger.entry(current) is not None:
+        ledger.mark(current, RESTARTED, NOTE)
 
 
 def staged_file(path: Path, release: str) -> Path:
@@ -167,11 +201,9 @@ def staged_file(path: Path, release: str) -> Path:
 def stage(request: dict[str, Any], root: Path = STATE) -> None:
     """Have all of a release on the host but not in force.
 
-    `request`: service, id, release, files, directories, and where they are known memory_plan and image_id.
+    `request`: service, id, release, files, caches (names), and where they are known memory_plan and image_id.
     """
-    known = {name: request.get(name) for name in ("memory_plan", "image_id")}
-    for directory in request["directories"]:
-        Path(directory).mkdir(parents=True, exist_ok=True)
+    known = {name: request.get(name) for name in ("memory_plan", "image_id", "caches")}
     Ledger(request["service"], root).record(request["id"], request["release"], request["files"], **known)
     attest(request["service"], request["id"], root)
 

@@ -1,28 +1,35 @@
 """Let an engine start only when the memory that it will take is there. `ExecStartPre=` of a service's unit.
 
-    memory_gate.py PLAN.json
+    memory_gate.py PLAN.json [--beside SERVICES.json] [--before FILE]
 
-The plan: `needs`, bytes of MemAvailable without which the start would fail; 0 where that is not known. A GB10 does not
-kill what takes too much memory, it wedges, so a start without room is worse than none. What was just stopped may give
-its memory back late: a minute is waited. Page cache is dropped where it holds what the GPU will ask for, since CUDA
-does not see such memory as free. Exit status: 0 there is room; 1 not, and who has it.
+The plan: `needs`, bytes of MemAvailable without which the start would fail; 0 where that is not known. `engines`:
+patterns of the processes of engines, none of which may run but in the other `services` that SERVICES.json names, whom
+the plan counts in. A
+GB10 does not kill what takes too much memory, it wedges, so a start without room is worse than none. What was just
+stopped may give its memory back late: a minute is waited. Page cache is dropped where it holds what the GPU will ask
+for, since CUDA does not see such memory as free. Nothing is ever killed here. Exit status: 0 there is room; 1 not, and
+who has it. What was available is noted in FILE, for `memory_return.py`.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json
+    from modules.hostside.engine_processes import EngineProcess, engine_processes
+    from modules.hostside.memory_room import cgroups_of, drop_page_cache, room
     from modules.hostside.service_unit import run
 else:
     from atomic import read_json
+    from engine_processes import EngineProcess, engine_processes
+    from memory_room import cgroups_of, drop_page_cache, room
     from service_unit import run
 
 WAIT_S = 60
@@ -30,22 +37,6 @@ _PAUSE_S = 2.0
 _SHOWN = 5
 _GIB = 1024**3
 _PROC = Path("/proc")
-
-
-def meminfo(proc: Path = _PROC) -> dict[str, int]:
-    """Bytes, by the kernel's names."""
-    rows = (line.split() for line in (proc / "meminfo").read_text().splitlines())
-    return {words[0].rstrip(":"): int(words[1]) * 1024 for words in rows if len(words) > 1}
-
-
-def drop_page_cache(proc: Path = _PROC) -> bool:
-    """Give the page cache back. False where this is not allowed (in a container)."""
-    os.sync()
-    try:
-        (proc / "sys/vm/drop_caches").write_text("3\n")
-    except OSError:
-        return False
-    return True
 
 
 def holders(proc: Path = _PROC) -> list[str]:
@@ -63,30 +54,72 @@ def holders(proc: Path = _PROC) -> list[str]:
     return lines + [f"on the GPU: {line.strip()}" for line in (asked or "").splitlines() if line.strip()]
 
 
-def await_room(needs: int, proc: Path = _PROC, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Wait until `needs` bytes are available, a minute at most. Returns MemAvailable as it then is."""
+def await_room(
+    needs: int, proc: Path = _PROC, sleep: Callable[[float], None] = time.sleep, bounds: Iterable[Path] | None = None
+) -> int:
+    """Wait until `needs` bytes are available, a minute at most. Returns what then is.
+
+    `bounds`: control groups that bound the engine, too; by default those of this process.
+    """
+    within = list(cgroups_of() if bounds is None else bounds)
     for waited in range(int(WAIT_S / _PAUSE_S) + 1):
-        found = meminfo(proc)
-        if found["MemFree"] < needs and (waited == 0 or found["MemAvailable"] >= needs):
+        found = room(within, proc)
+        if found.free < needs and (waited == 0 or found.available >= needs):
             drop_page_cache(proc)
-            found = meminfo(proc)
-        if found["MemAvailable"] >= needs:
+            found = room(within, proc)
+        if found.available >= needs:
             break
         sleep(_PAUSE_S)
-    return found["MemAvailable"]
+    return found.available
+
+
+def others(
+    patterns: Iterable[str],
+    beside: Iterable[str],
+    look: Callable[[Iterable[str]], list[EngineProcess]] = engine_processes,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[EngineProcess]:
+    """Engines that the plan does not count in. One that is just ending gets a minute for it."""
+    found: list[EngineProcess] = []
+    for _ in range(int(WAIT_S / _PAUSE_S) + 1):
+        found = [one for one in look(patterns) if one.service is None or one.service not in set(beside)]
+        if not found:
+            break
+        sleep(_PAUSE_S)
+    return found
+
+
+def note(before: Path | None, available: int) -> None:
+    """Keep what is available for the end of this start; without it the stop only waits less exactly."""
+    if before is not None:
+        with suppress(OSError):
+            before.parent.mkdir(parents=True, exist_ok=True)
+            before.write_text(f"{available}\n")
 
 
 def main(arguments: list[str]) -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path)
-    plan = read_json(parser.parse_args(arguments).plan) or {}
-    needs = plan.get("needs")
+    parser.add_argument("--beside", type=Path)
+    parser.add_argument("--before", type=Path)
+    options = parser.parse_args(arguments)
+    plan = read_json(options.plan) or {}
+    needs, engines = plan.get("needs"), _words(plan.get("engines"))
+    beside = set(_words((read_json(options.beside) or {}).get("services"))) if options.beside else set()
+    strangers = others(engines, beside - {str(plan.get("service"))}) if engines else []
+    if strangers:
+        told = "; ".join(one.text() for one in strangers)
+        print(f"memory-gate: refused: another engine runs here, which the memory plan does not count in: {told}")
+        print("memory-gate: stop it, or have it run as a service of the same fleet file; nothing was killed")
+        return 1
     if not isinstance(needs, int) or needs <= 0:
-        print("memory-gate: there is no memory plan, so nothing was checked")
+        note(options.before, room(cgroups_of()).available)
+        print("memory-gate: there is no memory plan, so no memory was asked for")
         return 0
     available = await_room(needs)
     if available >= needs:
+        note(options.before, available)
         print(f"memory-gate: {available / _GIB:.1f} GiB are available, {needs / _GIB:.1f} GiB are needed")
         return 0
     print(f"memory-gate: refused: {needs / _GIB:.1f} GiB are needed, {available / _GIB:.1f} GiB available. Held by:")
@@ -94,6 +127,10 @@ def main(arguments: list[str]) -> int:
         print(f"memory-gate:   {line}")
     print("memory-gate: stop what is not needed; the plan: the run shows it, and the ledger keeps it")
     return 1
+
+
+def _words(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import os
 import secrets
 import socket
 import sys
@@ -20,11 +19,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.job_result import tell_result
     from modules.hostside.progress import Progress, Tally
     from modules.hostside.swarm_pieces import hashes, ordered, piece_bytes, pieces
     from modules.hostside.weights_stamp import Repository, read_stamp, stamped_files, touched
 else:
     from atomic import read_json, write_json
+    from job_result import tell_result
     from progress import Progress, Tally
     from swarm_pieces import hashes, ordered, piece_bytes, pieces
     from weights_stamp import Repository, read_stamp, stamped_files, touched
@@ -73,7 +74,7 @@ def main() -> int:
     except (OSError, ValueError) as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1
-    write_json(Path(os.environ["TINDERBOX_JOB_DIR"]) / "result.json", found, mode=0o600)
+    tell_result(found, mode=0o600)
     return 0
 
 

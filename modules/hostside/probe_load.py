@@ -13,24 +13,22 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modules.hostside.atomic import read_json, write_json
     from modules.hostside.checkpoint import weight_files
     from modules.hostside.disk_rates import by_mapping, by_reading, cold_and_warm, direct, empty, sample
-    from modules.hostside.memory_gate import meminfo
+    from modules.hostside.kept_answer import tell
+    from modules.hostside.memory_room import meminfo
     from modules.hostside.progress import Progress
 else:
-    from atomic import read_json, write_json
     from checkpoint import weight_files
     from disk_rates import by_mapping, by_reading, cold_and_warm, direct, empty, sample
-    from memory_gate import meminfo
+    from kept_answer import tell
+    from memory_room import meminfo
     from progress import Progress
 
 PROBES = Path("/var/lib/tinderbox/probes/load")
@@ -72,12 +70,9 @@ def sizes_of(directory: Path, file: str | None) -> dict[Path, int]:
     return found
 
 
-def recall(kept: Path, sizes: dict[Path, int]) -> dict[str, Any] | None:
-    """The answer kept about these files on this disk."""
-    answer = read_json(kept)
-    if answer is None or answer.get("bytes") != sum(sizes.values()) or answer.get("disk") != disk_under(min(sizes)):
-        return None
-    return answer
+def about(sizes: dict[Path, int]) -> dict[str, Any]:
+    """What an answer is kept for: these files, on this disk."""
+    return {"bytes": sum(sizes.values()), "disk": disk_under(min(sizes))}
 
 
 def probe(sizes: dict[Path, int], progress: Progress, limit: int = _LIMIT, seconds: float = _PASS_S) -> dict[str, Any]:
@@ -93,7 +88,7 @@ def probe(sizes: dict[Path, int], progress: Progress, limit: int = _LIMIT, secon
         cold, warm = cold_and_warm(way, extents, seconds)
         found[name] = {"cold": cold, "warm": warm}
     sampled = sum(extent.size for extent in extents)
-    return {"disk": disk_under(min(sizes)), "bytes": sum(sizes.values()), "sampled": sampled, "direct": of_disk} | found
+    return about(sizes) | {"sampled": sampled, "direct": of_disk} | found
 
 
 def main() -> int:
@@ -104,22 +99,14 @@ def main() -> int:
     parser.add_argument("--recall", action="store_true")
     parser.add_argument("--probes", type=Path, default=PROBES, help="directory of kept answers")
     wish = parser.parse_args()
+    sizes: dict[Path, int] = {}
+
+    def subject() -> dict[str, Any]:
+        sizes.update(sizes_of(wish.directory, wish.file))
+        return about(sizes)
+
     kept = kept_file(wish.directory, wish.file, wish.probes)
-    try:
-        sizes = sizes_of(wish.directory, wish.file)
-        answer = recall(kept, sizes)
-        if answer is None and not wish.recall:
-            answer = probe(sizes, Progress())
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_json(kept, answer)
-    except (OSError, ValueError) as error:
-        if wish.recall:
-            print("null")
-            return 0
-        print(f"{socket.gethostname()}: {error}", file=sys.stderr)
-        return 1
-    print(json.dumps(answer))
-    return 0
+    return tell(kept, subject, lambda: probe(sizes, Progress()), recall_only=wish.recall)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import argparse
 import hashlib
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,18 +21,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
-    from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.atomic import write_json
     from modules.hostside.docker_cli import DockerError
     from modules.hostside.job import AFTERWARDS
-    from modules.hostside.memory_gate import meminfo
+    from modules.hostside.kept_answer import TROUBLES, tell
+    from modules.hostside.memory_room import meminfo
     from modules.hostside.probe_load import PROBES, disk_under, sizes_of
     from modules.hostside.progress import Progress
 else:
     import docker_cli as docker
-    from atomic import read_json, write_json
+    from atomic import write_json
     from docker_cli import DockerError
     from job import AFTERWARDS
-    from memory_gate import meminfo
+    from kept_answer import TROUBLES, tell
+    from memory_room import meminfo
     from probe_load import PROBES, disk_under, sizes_of
     from progress import Progress
 
@@ -87,7 +88,13 @@ def measure(wish: argparse.Namespace, sizes: dict[Path, int], progress: Progress
     return answer
 
 
-def keys(wish: argparse.Namespace, sizes: dict[Path, int]) -> dict[str, Any]:
+def kept_file(directory: Path, image: str, probes: Path = PROBES) -> Path:
+    """Where the answer about a snapshot in an image is kept."""
+    named = f"{directory}\0{image}"
+    return probes / f"ways-{hashlib.sha256(named.encode()).hexdigest()[:16]}.json"
+
+
+def about(wish: argparse.Namespace, sizes: dict[Path, int]) -> dict[str, Any]:
     """What an answer is kept for."""
     image = docker.inspect(wish.image)
     return {"image": None if image is None else image["Id"], "disk": disk_under(min(sizes)), "device": wish.device}
@@ -109,25 +116,19 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Entry point."""
     wish = parse()
-    named = f"{wish.directory}\0{wish.image}"
-    kept = wish.probes / f"ways-{hashlib.sha256(named.encode()).hexdigest()[:16]}.json"
-    try:
-        sizes = sizes_of(wish.directory, None)
-        known = read_json(kept)
-        about = keys(wish, sizes)
-        answer = known.get("answer") if known is not None and known.get("about") == about else None
-        if answer is None and not wish.recall:
-            answer = measure(wish, sizes, Progress())
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_json(kept, {"about": about, "answer": answer})
-    except (OSError, ValueError, DockerError) as error:
-        if wish.recall:
-            print("null")
-            return 0
-        print(f"{socket.gethostname()}: {error}", file=sys.stderr)
-        return 1
-    print(json.dumps(answer))
-    return 0
+    sizes: dict[Path, int] = {}
+
+    def subject() -> dict[str, Any]:
+        sizes.update(sizes_of(wish.directory, None))
+        return about(wish, sizes)
+
+    return tell(
+        kept_file(wish.directory, wish.image, wish.probes),
+        subject,
+        lambda: measure(wish, sizes, Progress()),
+        recall_only=wish.recall,
+        troubles=(*TROUBLES, DockerError),
+    )
 
 
 if __name__ == "__main__":

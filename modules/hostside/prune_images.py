@@ -1,4 +1,4 @@
-"""Remove the images of ours that nothing on this host needs any more.
+"""Remove the images of ours, and the caches of engines, that nothing on this host needs any more.
 
     prune_images.py WANTED...
 
@@ -12,10 +12,12 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modules.hostside import caches
     from modules.hostside import docker_cli as docker
     from modules.hostside.image_state import names, not_needed
     from modules.hostside.image_store import Store
 else:
+    import caches
     import docker_cli as docker
     from image_state import names, not_needed
     from image_store import Store
@@ -34,6 +36,10 @@ def main(wanted: list[str]) -> int:
     if listed or going:
         freed = Store().keep_only(listed)
         print(f"{freed} bytes of layers for passing images on were removed")
+    old = caches.unneeded()
+    caches.remove(old)
+    for name in old:
+        print(f"removed caches {name}")
     return int(failed)
 
 

@@ -10,23 +10,21 @@ here; 1 with the reason in the last lines.
 from __future__ import annotations
 
 import argparse
-import os
 import socket
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
-    from modules.hostside.atomic import write_json
     from modules.hostside.build_image import pull
     from modules.hostside.docker_cli import DockerError
+    from modules.hostside.job_result import tell_result
     from modules.hostside.progress import Progress
 else:
     import docker_cli as docker
-    from atomic import write_json
     from build_image import pull
     from docker_cli import DockerError
+    from job_result import tell_result
     from progress import Progress
 
 
@@ -74,9 +72,7 @@ def main() -> int:
     except DockerError as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1
-    own = os.environ.get("TINDERBOX_JOB_DIR")
-    if own:
-        write_json(Path(own) / "result.json", {"digest": digest})
+    tell_result({"digest": digest})
     return 0
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import socket
@@ -21,16 +20,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
-    from modules.hostside.atomic import write_json
     from modules.hostside.docker_cli import DockerError
     from modules.hostside.image_store import STORE, Store
+    from modules.hostside.job_result import tell_result
     from modules.hostside.offer_images import end
     from modules.hostside.progress import Progress
 else:
     import docker_cli as docker
-    from atomic import write_json
     from docker_cli import DockerError
     from image_store import STORE, Store
+    from job_result import tell_result
     from offer_images import end
     from progress import Progress
 
@@ -96,9 +95,7 @@ def main() -> int:
         end()
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1
-    own = os.environ.get("TINDERBOX_JOB_DIR")
-    if own:
-        write_json(Path(own) / "result.json", result)
+    tell_result(result)
     print(f"{options.name} is {result['digest']}")
     return 0
 

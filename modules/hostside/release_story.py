@@ -15,7 +15,11 @@ Event = Mapping[str, Any]
 NEW, TRYING, READY, GOOD, BAD = "new", "trying", "ready", "good", "bad"
 
 ACTIVATED, RESTORED, ROLLED_BACK, STOPPED = "activated", "restored", "rolled back", "stopped"
+# Good as before, on a machine of which something was upgraded since.
+PROVED_AGAIN = "proved again"
 FAILED_START, FAILED_GATE, WITHDRAWN = "failed to start", "gate failed", "withdrawn"
+# By us, while it served: it goes on standing where it stood.
+RESTARTED = "restarted"
 # A gate that came to no figure says nothing of the release.
 NOT_MEASURED = "gate not measured"
 _FAILURES = {FAILED_START, FAILED_GATE, WITHDRAWN}
@@ -35,7 +39,7 @@ def standing(entry: Entry | None) -> str:
             state = BAD
         elif kind == ACTIVATED:
             state = TRYING
-        elif kind == GOOD:
+        elif kind in {GOOD, PROVED_AGAIN}:
             state = GOOD
         elif kind == READY or (kind == RESTORED and state in {BAD, TRYING}):
             state = READY
@@ -49,9 +53,14 @@ def failure(entry: Entry | None) -> Event | None:
     return next(event for event in reversed(events(entry)) if event.get("event") in _FAILURES)
 
 
+def failures(entry: Entry | None) -> int:
+    """How often the release was found bad."""
+    return sum(event.get("event") in _FAILURES for event in events(entry))
+
+
 def was_good(entry: Entry | None) -> bool:
     """Whether it ever was."""
-    return any(event.get("event") == GOOD for event in events(entry))
+    return any(event.get("event") in {GOOD, PROVED_AGAIN} for event in events(entry))
 
 
 def put_back(entry: Entry | None) -> bool:

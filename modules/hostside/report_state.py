@@ -3,8 +3,9 @@
     report_state.py '{"SERVICE": {"model": DIRECTORY, "file": NAME or null}, ...}'
 
 `model` is the directory in the hub cache; `file` its one GGUF file, where it has one. Of each service: its unit,
-the releases of its ledger with what happened to them, every measurement, and what its checkpoint holds. Only the newest
-measurement and that of the release in force keep their samples. What can not be learned is null, never guessed.
+the releases of its ledger with what happened to them, every measurement, what its checkpoint holds, and how fast it is
+loaded. Only the newest measurement and that of the release in force keep their samples. What can not be learned is
+null, never guessed.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from modules.hostside.atomic import read_json
     from modules.hostside.checkpoint import summarize
     from modules.hostside.gpu_sample import gpu
+    from modules.hostside.kept_load import kept_load
     from modules.hostside.ledger import STATE, Ledger, now
     from modules.hostside.service_unit import unit_name, unit_state
 else:
     from atomic import read_json
     from checkpoint import summarize
     from gpu_sample import gpu
+    from kept_load import kept_load
     from ledger import STATE, Ledger, now
     from service_unit import unit_name, unit_state
 
@@ -72,7 +75,8 @@ def service(name: str, wish: dict[str, Any], root: Path = STATE) -> dict[str, An
     ledger = Ledger(name, root)
     current = ledger.linked("current")
     entry: dict[str, Any] = (ledger.entry(current) or {}) if current else {}
-    commit = (entry.get("release") or {}).get("commit")
+    release: dict[str, Any] = entry.get("release") or {}
+    commit = release.get("commit")
     return {
         "unit": unit_state(unit_name(name)),
         "current": current,
@@ -80,6 +84,7 @@ def service(name: str, wish: dict[str, Any], root: Path = STATE) -> dict[str, An
         "releases": releases(ledger),
         "measurements": measurements(root / "gates" / name, current),
         "checkpoint": checkpoint(Path(wish["model"]), commit, wish["file"]),
+        "load": kept_load(Path(wish["model"]), commit, wish["file"], release.get("image"), root / "probes" / "load"),
     }
 
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
         unit_state,
         why_not_ready,
     )
+    from modules.hostside.version_changes import Versions
+    from modules.hostside.versions import image_id, versions
 else:
     from service_unit import READY, UNDERWAY, journal, milestone, start_outcome, unit_state, why_not_ready
+    from versions import image_id, versions
 
 Say = Callable[[str], None]
 PAUSE_S = 1.0
@@ -34,6 +37,11 @@ def systemctl(*words: str) -> bool:
     return subprocess.run(["systemctl", *words], check=False).returncode == 0
 
 
+def machine(reference: str | None) -> Versions:
+    """What the machine is now, with the id of a release's image."""
+    return versions(image_id(reference) if reference else None)[0]
+
+
 @dataclass(frozen=True)
 class Server:
     """A service's server. Nobody else changes its ledger meanwhile."""
@@ -42,6 +50,7 @@ class Server:
     unit: str
     say: Say
     sleep: Callable[[float], None] = time.sleep
+    machine: Callable[[str | None], Versions] = machine
 
     def follow(self, restarts_before: int) -> str:
         """Wait until the start has ended. Returns its outcome."""
@@ -80,6 +89,10 @@ class Server:
     def runs(self, release: str) -> bool:
         """Whether this release serves or is about to. `current` only ever changes while nothing runs."""
         return self.ledger.linked("current") == release and self.outcome() in {READY, UNDERWAY}
+
+    def serves_on(self, release: str) -> Versions:
+        """What the machine is on which the release serves."""
+        return self.machine(((self.ledger.entry(release) or {}).get("release") or {}).get("image"))
 
     def outcome(self) -> str:
         """How the unit stands; restarts of before do not count."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from modules.hostside.attestation_file import attestation_file
     from modules.hostside.ledger import Ledger
     from modules.hostside.service_unit import run, unit_name, unit_state
+    from modules.hostside.start_note import read_start
+    from modules.hostside.versions import image_id, versions
 else:
     import api_key
     import release_story as story
@@ -27,6 +29,8 @@ else:
     from attestation_file import attestation_file
     from ledger import Ledger
     from service_unit import run, unit_name, unit_state
+    from start_note import read_start
+    from versions import image_id, versions
 
 
 def sha256(path: Path) -> str | None:
@@ -43,17 +47,6 @@ def container_state(name: str) -> dict[str, Any] | None:
     form = f'{{"release": {release}, "running": {running}}}'
     shown = run("docker", "container", "inspect", "--format", form, name)
     return json.loads(shown) if shown else None
-
-
-def image_id(reference: str) -> str | None:
-    """Id of a local image."""
-    shown = run("docker", "image", "inspect", "--format", "{{.Id}}", reference)
-    return shown.strip() if shown else None
-
-
-def docker_answers() -> bool:
-    """Whether dockerd is there to be asked."""
-    return run("docker", "version", "--format", "{{.Server.Version}}") is not None
 
 
 def model_commit(repository: Path, revision: str) -> str | None:
@@ -110,19 +103,26 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
     snapshot = options.repository / "snapshots" / commit if commit else None
     good = ledger.linked("last-good")
     image = image_id(options.image)
+    now, reboot = versions(image)
+    unit = unit_state(unit_name(options.service))
+    current = ledger.linked("current")
     pending = read_pending(ledger)
     return {
         "systemd": systemd_version(),
         "made_key": api_key.fingerprint(options.service, options.key_variable) if options.key_variable else None,
-        "unit": unit_state(unit_name(options.service)),
+        "unit": unit,
         "files": {path: sha256(Path(path)) for path in options.file},
-        "current": ledger.linked("current"),
-        "attested": attested(ledger, ledger.linked("current")),
+        "current": current,
+        "attested": attested(ledger, current),
+        "versions": now,
+        "reboot": reboot,
+        "proved_on": (ledger.entry(current) or {}).get("proved_on") if current is not None else None,
+        "started_on": read_start(ledger, unit.get("InvocationID")),
         "last_good": good,
         "releases": standings(ledger),
         "pending": pending.document() if pending is not None else None,
         "good_is_restorable": good is not None and ledger.entry(good) is not None,
-        "docker_answers": image is not None or docker_answers(),
+        "docker_answers": image is not None or now["docker"] is not None,
         "image": image,
         "container": container_state(f"tinderbox-{options.service}"),
         "commit": commit,

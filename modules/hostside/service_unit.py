@@ -25,6 +25,13 @@ MILESTONES = (
 )
 
 
+_REASONS = (
+    r"load-guard: (stopped the engine: .+)",
+    r"await-ready: not ready after \d+ s: (.+)",
+    r"(?:memory-gate|prepare-start): (refused: .+)",
+)
+
+
 def run(*command: str) -> str | None:
     """Standard output of a program, or None where it failed or is missing."""
     try:
@@ -37,6 +44,11 @@ def run(*command: str) -> str | None:
 def unit_name(service: str) -> str:
     """The systemd unit of a service."""
     return f"tinderbox-{service}.service"
+
+
+def watch_unit(service: str) -> str:
+    """The unit that watches a service (layout.py has the same)."""
+    return f"tinderbox-watch@{service}.service"
 
 
 def unit_state(unit: str) -> dict[str, str]:
@@ -79,9 +91,12 @@ def milestone(lines: list[str]) -> str | None:
 
 
 def why_not_ready(lines: list[str], unit: dict[str, str]) -> str:
-    """Why a start has failed, in one line: as `await_ready.py` or the memory gate said it, else by systemd."""
-    for line in reversed(lines):
-        found = re.search(r"await-ready: not ready after \d+ s: (.+)|memory-gate: (refused: .+)", line)
-        if found:
-            return (found[1] or found[2]).strip()
+    """Why a start has failed, in one line: as a program of ours said it, else by systemd.
+
+    Where the load guard has stopped the engine, the others only saw it gone.
+    """
+    for pattern in _REASONS:
+        told = [found[1] for found in (re.search(pattern, line) for line in lines) if found]
+        if told:
+            return told[-1].strip()
     return f"its unit is {unit.get('ActiveState', 'unknown')} ({unit.get('Result', 'unknown')})"

@@ -1,6 +1,6 @@
 """Put a release of a service in force and see it ready; when it does not get ready, have an earlier one back.
 
-    start_service.py SERVICE RELEASE [--attach] [--ungated] [--forced] [--instead RELEASE] [--by WHO]
+    start_service.py SERVICE RELEASE [--attach] [--ungated] [--forced] [--instead RELEASE] [--by WHO] [--why TEXT]
     start_service.py SERVICE --settle
 
 Runs as a job, so that neither the wait nor the way back hangs on the controller. The unit's own ExecStartPost decides
@@ -58,7 +58,8 @@ def activate(switch: Switch, options: argparse.Namespace) -> int:
     mine = pending is not None and pending.release == release
     back, instead = (pending.back, pending.instead) if pending is not None and mine else (None, None)
     back = back or switch.way_back(release)
-    wanted = Pending(release, back, options.ungated, options.by, options.instead or instead)
+    aside = pending.aside if pending is not None else ()
+    wanted = Pending(release, back, options.ungated, options.by, options.instead or instead, aside)
     return switch.attempt(wanted, attach=options.attach)
 
 
@@ -73,6 +74,7 @@ def main() -> int:
     parser.add_argument("--forced", action="store_true", help="try it although it is known to be bad")
     parser.add_argument("--instead", help="the release that an operator wants to be rid of by this")
     parser.add_argument("--by", default="", help="who asks for it")
+    parser.add_argument("--why", default="", help="what has changed on the machine, where the release is the same")
     options = parser.parse_args()
     if (options.release is None) != options.settle:
         parser.error("name a release, or --settle")
@@ -80,7 +82,7 @@ def main() -> int:
     say("waiting for another run's start of this service")
     try:
         with alone(ledger):
-            return activate(Switch(Server(ledger, unit_name(options.service), say)), options)
+            return activate(Switch(Server(ledger, unit_name(options.service), say), options.why), options)
     except OSError as error:
         print(f"{error}; what was begun is taken up by the next run")
         return 1

@@ -65,6 +65,9 @@ _BLOCKED, _ALLOWED = 1, 0
 _UNLIMITED = -1
 # Libtorrent's: 7 is the highest.
 _FIRST, _USUAL, _NEVER = 7, 4, 0
+# Of a host's share this much is asked for at a time: pieces, at least, and one so-manieth. Seconds' worth, even where a
+# whole model takes seconds.
+_LEAST_OF_SHARE, _PARTS_OF_SHARE = 16, 16
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,7 @@ class Swarm:
         self._known = addresses | set(request.allowed)
         self._givers = addresses - set(request.takers)
         self._away: set[str] = set()
+        self.disk_trouble: OSError | None = None
         listen = ",".join(f"{address}:{request.port}" for address in request.listen)
         # With one address, peers shall see us come from it; with several, the route to each decides.
         source = request.listen[0] if len(request.listen) == 1 else ""
@@ -170,7 +174,8 @@ class Swarm:
             parameters.flags |= flags.seed_mode
         else:
             parameters.have_pieces = list(have)
-            self._preferred = priorities([False] * len(have), request.share, starving=False)
+            self._preferred = priorities([False] * len(have), have, request.share, starving=False)
+            parameters.flags |= flags.sequential_download
             parameters.piece_priorities = self._preferred
             parameters.unfinished_pieces = unfinished
         return self._session.add_torrent(parameters)
@@ -189,7 +194,13 @@ class Swarm:
 
     def alerts(self) -> list[Any]:
         """What happened since the last look."""
-        return list(self._session.pop_alerts())
+        found = list(self._session.pop_alerts())
+        for alert in found:
+            # After this, libtorrent gives on what it has, and takes nothing more, without another word.
+            if isinstance(alert, lt.file_error_alert) and self.disk_trouble is None:
+                path = Path(str(alert.filename()))
+                self.disk_trouble = OSError(alert.error.value(), str(alert.error.message()), str(path))
+        return found
 
     def connect(self) -> None:
         """Try those peers that are not connected."""
@@ -210,6 +221,10 @@ class Swarm:
         """Libtorrent's own; `total_wanted_done`, `is_seeding`, `download_payload_rate`, `total_payload_upload`."""
         return self._handle.status()
 
+    def have(self) -> list[bool]:
+        """Which pieces are here and right."""
+        return list(self._handle.status(lt.torrent_handle.query_pieces).pieces)
+
     def prefer(self, *, starving: bool) -> None:
         """Ask those who had all of it from the start for what nobody else can give, then for nothing: see `priorities`.
 
@@ -222,7 +237,7 @@ class Swarm:
             return
         givers = self._givers & {peer.address for peer in self.peers()}
         elsewhere = [count > len(givers) for count in counts]
-        wanted = priorities(elsewhere, self.request.share, starving=starving)
+        wanted = priorities(elsewhere, status.pieces, self.request.share, starving=starving)
         pairs = enumerate(zip(self._preferred, wanted, strict=True))
         changed = [(number, new) for number, (old, new) in pairs if old != new]
         if changed:
@@ -273,16 +288,23 @@ class Swarm:
         del self._session
 
 
-def priorities(elsewhere: Sequence[bool], share: tuple[int, int], *, starving: bool) -> list[int]:
-    """How much each piece is wanted. `elsewhere`: another host that lacks some has this one.
+def priorities(elsewhere: Sequence[bool], have: Sequence[bool], share: tuple[int, int], *, starving: bool) -> list[int]:
+    """How much each piece is wanted. `elsewhere`: another host that lacks some has this one. `have`: this one has it.
 
     Left to the rarest first, hosts that begin at the same time ask whoever has all of it for the same pieces: seven
     took 1.45 copies from one before each had one. So each asks him for its own share, and takes the rest from the
     others. One that is `starving`, since another is gone with its share, asks for everything.
+
+    Of the share only what comes next is asked for, so that all hosts come forward at the same pace and the files are
+    whole from their start on, for `Arriving`.
     """
     mine, hosts = share
     others = _USUAL if starving else _NEVER
-    return [_USUAL if had else _FIRST if number % hosts == mine else others for number, had in enumerate(elsewhere)]
+    wanted = [_USUAL if had else others for had in elsewhere]
+    lacked = [number for number in range(mine, len(elsewhere), hosts) if not elsewhere[number] and not have[number]]
+    for place, number in enumerate(lacked):
+        wanted[number] = _FIRST if place < max(_LEAST_OF_SHARE, len(elsewhere) // hosts // _PARTS_OF_SHARE) else others
+    return wanted
 
 
 def _only(peers: Iterable[str]) -> Any:

@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.gpus_kept import gpus_kept
+    from modules.hostside.ledger import note_lost_gpu
     from modules.hostside.system_host import SettingError, System
 else:
     from atomic import read_json, write_json
+    from gpus_kept import gpus_kept
+    from ledger import note_lost_gpu
     from system_host import SettingError, System
 
 EARLYOOM, CLOCKS, DISPLAY = "earlyoom.service", "tinderbox-clocks.service", "display-manager.service"
@@ -193,7 +197,9 @@ def main(arguments: list[str]) -> int:
     if arguments == ["check"]:
         print(json.dumps(differences(System(), wish)))
         return 0
-    failed = apply(System(), wish)
+    # systemd reads its units anew for most of them.
+    with gpus_kept(note_lost_gpu):
+        failed = apply(System(), wish)
     sys.stderr.write("".join(f"{line}\n" for line in failed))
     return 1 if failed else 0
 

@@ -11,48 +11,34 @@ right; 1 with the reason in the last lines.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modules.hostside import weights_blobs as blobs
+    from modules.hostside.arriving import Arriving
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.job_result import tell_result
+    from modules.hostside.page_cache import drop
     from modules.hostside.progress import Progress, Tally
     from modules.hostside.swarm import Request, Swarm
     from modules.hostside.swarm_pieces import HASH_BYTES, hashes, ordered, pieces
-    from modules.hostside.weights_blobs import (
-        HUB_PART,
-        PEER_PART,
-        GiveUpError,
-        alone,
-        check_parts,
-        check_present,
-        lacking,
-        part_of,
-        publish,
-        require_space,
-    )
     from modules.hostside.weights_stamp import WantedFile
 else:
+    import weights_blobs as blobs
+    from arriving import Arriving
     from atomic import read_json, write_json
+    from job_result import tell_result
+    from page_cache import drop
     from progress import Progress, Tally
     from swarm import Request, Swarm
     from swarm_pieces import HASH_BYTES, hashes, ordered, pieces
-    from weights_blobs import (
-        HUB_PART,
-        PEER_PART,
-        GiveUpError,
-        alone,
-        check_parts,
-        check_present,
-        lacking,
-        part_of,
-        publish,
-        require_space,
-    )
     from weights_stamp import WantedFile
 
 _TICK_S = 0.25
@@ -74,17 +60,17 @@ def run(request: Request, progress: Progress) -> None:
     """All of it."""
     repository = request.repository
     swarm: Swarm | None = None
-    with alone(repository):
-        require_space(repository, request.files, request.reserve_bytes)
+    with blobs.alone(repository):
+        blobs.require_space(repository, request.files, request.reserve_bytes)
         present = Tally(progress, "verifying", sum({file.digest: file.size for file in request.files}.values()))
-        notes = check_present(repository, request.commit, request.files, present.add)
+        notes = blobs.check_present(repository, request.commit, request.files, present.add)
         notes = [note if "no such file" in note else f"{note}; it was taken anew" for note in notes]
         for note in notes:
             print(note)
-        missing = lacking(repository, request.files)
+        missing = blobs.lacking(repository, request.files)
         if missing:
             swarm = take(request, missing, progress)
-        publish(
+        blobs.publish(
             repository,
             request.revision,
             request.commit,
@@ -92,14 +78,15 @@ def run(request: Request, progress: Progress) -> None:
             filters=request.filters,
             tree=request.tree,
         )
-    own = os.environ.get("TINDERBOX_JOB_DIR")
-    if own:
-        write_json(Path(own) / "result.json", {"commit": request.commit, "notes": notes})
+    tell_result({"commit": request.commit, "notes": notes})
     taken = swarm.status().total_payload_download if swarm is not None else 0
     print(f"from peers: {len(missing)} of {len(request.files)} files, {taken} bytes", flush=True)
     if swarm is not None:
         linger(swarm, progress)
         swarm.close()
+        # On a GB10 the page cache is the GPU's memory.
+        for file in missing:
+            drop(repository.blob(file))
 
 
 def take(request: Request, missing: list[WantedFile], progress: Progress) -> Swarm:
@@ -112,13 +99,22 @@ def take(request: Request, missing: list[WantedFile], progress: Progress) -> Swa
     missing = [file for file in missing if file.size]
     swarm = Swarm(request, *gathered(request, missing, progress))
     memory = repository.folder / ".tinderbox-swarm.json"
-    await_all(swarm, memory, [part_of(repository, file, PEER_PART) for file in missing], progress)
+    parts = {file.digest: blobs.part_of(repository, file, blobs.PEER_PART) for file in missing}
+    arriving = Arriving(parts, swarm.files, pieces(swarm.files, request.piece_bytes))
+    await_all(swarm, memory, list(parts.values()), arriving, progress)
     total = sum({file.digest: file.size for file in request.files}.values())
     tally = Tally(progress, "verifying", total, total - sum(file.size for file in missing))
-    wrong = check_parts(repository, missing, PEER_PART, tally.add, rename=lambda _, blob: swarm.rename(blob.name))
+    wrong = blobs.check_parts(
+        repository,
+        missing,
+        blobs.PEER_PART,
+        tally.add,
+        rename=lambda _, blob: swarm.rename(blob.name),
+        found=arriving.found(),
+    )
     memory.unlink(missing_ok=True)
     if wrong:
-        raise GiveUpError("came whole from the peers, and is another on this disk: " + "; ".join(wrong))
+        raise blobs.GiveUpError("came whole from the peers, and is another on this disk: " + "; ".join(wrong))
     return swarm
 
 
@@ -132,9 +128,12 @@ def gathered(
     repository = request.repository
     files = ordered(request.files)
     lacks = {file.digest for file in missing}
-    names = {file.digest: file.digest + (PEER_PART if file.digest in lacks else "") for file in files}
+    names = {file.digest: file.digest + (blobs.PEER_PART if file.digest in lacks else "") for file in files}
     for file in missing:
-        part, beginning = part_of(repository, file, PEER_PART), part_of(repository, file, HUB_PART)
+        part, beginning = (
+            blobs.part_of(repository, file, blobs.PEER_PART),
+            blobs.part_of(repository, file, blobs.HUB_PART),
+        )
         if beginning.exists() and not part.exists():
             beginning.replace(part)
     cut = pieces(files, request.piece_bytes)
@@ -159,8 +158,8 @@ def recalled(memory: Path, piece_bytes: int) -> dict[int, list[bool]]:
     return {int(number): [mark == "1" for mark in str(marks)] for number, marks in blocks.items()}
 
 
-def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress) -> None:
-    """Wait until all is here, and remember on the way what of it is, for a process that is killed."""
+def await_all(swarm: Swarm, memory: Path, parts: list[Path], arriving: Arriving, progress: Progress) -> None:
+    """Wait until all is here; on the way, hash what is, and remember it for a process that is killed."""
     total, best, moved = sum(file.size for file in swarm.files), -1, time.monotonic()
     remembered = starves_until = 0.0
     while True:
@@ -170,18 +169,37 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], progress: Progress)
         swarm.prefer(starving=time.monotonic() < starves_until)
         status = swarm.status()
         progress.report("from peers", status.total_done, total, "bytes")
+        if swarm.disk_trouble is not None:
+            raise blobs.GiveUpError(_disk_trouble(swarm.request, swarm.disk_trouble))
         if status.errc.value():
-            raise GiveUpError(f"{swarm.request.repository.folder}: {status.errc.message()}: mend that and run again")
+            raise blobs.GiveUpError(
+                f"{swarm.request.repository.folder}: {status.errc.message()}: mend that and run again"
+            )
         if status.is_seeding:
+            remember(swarm, memory, parts)
             return
         if status.total_done > best:
             best, moved = status.total_done, time.monotonic()
         elif time.monotonic() - moved > PATIENCE_S:
-            raise GiveUpError(_stalled(swarm, status.total_done, total))
+            raise blobs.GiveUpError(_stalled(swarm, status.total_done, total))
         if time.monotonic() - remembered > _REMEMBER_S:
+            have = swarm.have()
             remember(swarm, memory, parts)
+            arriving.advance(have)
             remembered = time.monotonic()
         time.sleep(_TICK_S)
+
+
+def _disk_trouble(request: Request, error: OSError) -> str:
+    """Libtorrent has stopped since a file can not be written, or read."""
+    digest = Path(str(error.filename)).name.removesuffix(blobs.PEER_PART)
+    paths = [file.path for file in request.files if file.digest == digest]
+    what = f"{error.strerror}: mend that and run again"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        what = "the disk is full (df -h): make room and run again; what came is kept"
+    return (
+        f"{request.repository.name}{''.join(f', {path},' for path in paths[:1])} in {request.repository.folder}: {what}"
+    )
 
 
 def _stalled(swarm: Swarm, done: int, total: int) -> str:
@@ -205,7 +223,9 @@ def remember(swarm: Swarm, memory: Path, parts: list[Path]) -> None:
                 os.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
-    write_json(memory, {"boot": _BOOT.read_text(), "piece_bytes": swarm.request.piece_bytes, "unfinished": blocks})
+    # Where the disk is full, libtorrent says so, too, and by the file.
+    with suppress(OSError):
+        write_json(memory, {"boot": _BOOT.read_text(), "piece_bytes": swarm.request.piece_bytes, "unfinished": blocks})
 
 
 def linger(swarm: Swarm, progress: Progress) -> None:
@@ -230,7 +250,7 @@ def main() -> int:
     try:
         request = Request.read(path)
         run(request, Progress())
-    except (GiveUpError, OSError, KeyError) as reason:
+    except (blobs.GiveUpError, OSError, KeyError) as reason:
         print(f"{socket.gethostname()}: {reason}", file=sys.stderr)
         return 1
     path.unlink(missing_ok=True)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import write_json, write_text
+    from modules.hostside.checkpoint import structure
+    from modules.hostside.hashing import OnBytes
     from modules.hostside.weights_stamp import (
         Repository,
         WantedFile,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     )
 else:
     from atomic import write_json, write_text
+    from checkpoint import structure
+    from hashing import OnBytes
     from weights_stamp import (
         Repository,
         WantedFile,
@@ -44,13 +48,14 @@ else:
 
 # The client's own name for what is not whole, so that `hf cache prune` knows it.
 HUB_PART, PEER_PART = ".tinderbox-hub.incomplete", ".tinderbox-peer.incomplete"
+_ASIDE = "tinderbox-set-aside"
 # The formats of the client's listing of a commit that this writes.
 _TREE_FORMAT = 1
 # A client that is at work writes all the time.
 _ORPHAN_S = 3600
+# Of a shard that is lacking, every tensor is.
+_SHOWN = 3
 _GIB = 1024**3
-
-OnBytes = Callable[[int], None]
 
 
 class GiveUpError(Exception):
@@ -119,7 +124,7 @@ def _away(repository: Repository, stray: Path) -> str:
 
 
 def _aside(repository: Repository) -> Path:
-    aside = repository.home / "tinderbox-set-aside" / repository.folder.name
+    aside = repository.home / _ASIDE / repository.folder.name
     aside.mkdir(parents=True, exist_ok=True)
     return aside
 
@@ -137,13 +142,22 @@ def check_parts(
     files: Iterable[WantedFile],
     kind: str,
     on_bytes: OnBytes,
+    *,
     rename: Callable[[Path, Path], object] = Path.replace,
+    found: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Hash what was gathered, and make a blob of each that is right; says what is wrong with the others."""
+    """Hash what was gathered, and make a blob of each that is right; says what is wrong with the others.
+
+    `found`: digest → that of the content, where it was hashed as it came. What it says to be wrong is read again.
+    """
     files = list(files)
 
     def judge(file: WantedFile) -> str | None:
-        return difference(part_of(repository, file, kind), file, on_bytes=on_bytes, shown=Path(file.path))
+        part = part_of(repository, file, kind)
+        if (found or {}).get(file.digest) == file.digest and part.stat().st_size == file.size:
+            on_bytes(file.size)
+            return None
+        return difference(part, file, on_bytes=on_bytes, shown=Path(file.path))
 
     wrong = in_parallel(judge, files)
     for file in files:
@@ -186,7 +200,8 @@ def publish(
 ) -> None:
     """Let others find what was verified: links, listing, the revision's name, the owner of the home, the stamp.
 
-    `tree`: the hub's listing of the whole commit, in the client's own format; None: it is there already.
+    `tree`: the hub's listing of the whole commit, in the client's own format; None: it is there already. Raises
+    `GiveUpError`, and leaves no stamp, where the files are right one by one but make no checkpoint.
     """
     for file in files:
         _link(repository, repository.snapshot(commit) / file.path, file)
@@ -199,11 +214,28 @@ def publish(
         reference.parent.mkdir(parents=True, exist_ok=True)
         write_text(reference, commit)
     clear(repository)
+    _give_to_owner(repository)
+    _require_structure(repository, commit)
+    write_stamp(repository, commit, filters, files, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+def _require_structure(repository: Repository, commit: str) -> None:
+    faults = structure(repository.snapshot(commit))
+    if faults:
+        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+        raise GiveUpError(
+            f"{repository.name}@{commit}: every file is as its hub publishes it, but no engine can load them: "
+            f"{'; '.join(faults[:_SHOWN])}{more}. Check the model's `include` and `exclude`; else it was published so"
+        )
+
+
+def _give_to_owner(repository: Repository) -> None:
+    """Have the model belong to whom the home belongs to, who could not remove it, or fetch others beside it, else."""
     owner = repository.home.stat()
-    for path in (repository.folder, *repository.folder.rglob("*")):
+    folder, beside = repository.folder, repository.home / _ASIDE
+    for path in (folder.parent, folder, *folder.rglob("*"), *([beside, *beside.rglob("*")] if beside.exists() else [])):
         if path.lstat().st_uid != owner.st_uid:
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-    write_stamp(repository, commit, filters, files, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 
 
 @contextmanager

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.hashing import OnBytes, hash_of_file
 else:
     from atomic import read_json, write_json
+    from hashing import OnBytes, hash_of_file
 
 STAMPS = Path("/var/lib/tinderbox/weights")
 _COMMIT = re.compile(r"^[0-9a-f]{40}$")
-_PIECE = 8 * 1024 * 1024
 
 
 def is_commit(revision: str) -> bool:
@@ -41,6 +42,11 @@ class WantedFile:
     size: int
     digest: str
     lfs: bool
+
+    @property
+    def line(self) -> str:
+        """As a fleet's lock has it."""
+        return f"{'sha256' if self.lfs else 'git'}:{self.digest} {self.size}"
 
 
 @dataclass(frozen=True)
@@ -181,23 +187,12 @@ def hub_hash(size: int, *, lfs: bool) -> hashlib._Hash:
     return hashlib.sha256() if lfs else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
 
 
-def digest(path: Path, *, lfs: bool, on_bytes: Callable[[int], None] = lambda _: None) -> str:
-    """A file's hash in the hub's way. What was read is dropped from the page cache: on a GB10 that is the GPU's memory.
-
-    Raises `OSError` where it can not be read.
-    """
-    with path.open("rb") as file:
-        found = hub_hash(path.stat().st_size, lfs=lfs)
-        done = 0
-        while piece := file.read(_PIECE):
-            found.update(piece)
-            os.posix_fadvise(file.fileno(), done, len(piece), os.POSIX_FADV_DONTNEED)
-            done += len(piece)
-            on_bytes(len(piece))
-    return found.hexdigest()
+def digest(path: Path, *, lfs: bool, on_bytes: OnBytes = lambda _: None) -> str:
+    """A file's hash in the hub's way. Raises `OSError` where it can not be read."""
+    return hash_of_file(path, hub_hash(path.stat().st_size, lfs=lfs), on_bytes)
 
 
-def difference(path: Path, file: WantedFile, *, on_bytes: Callable[[int], None], shown: Path) -> str | None:
+def difference(path: Path, file: WantedFile, *, on_bytes: OnBytes, shown: Path) -> str | None:
     """How the content of `path` differs from what the hub publishes; None where it does not. `shown`: what to call it.
 
     Raises `OSError` where it can not be read.
@@ -221,7 +216,7 @@ def in_parallel(judge: Callable[[WantedFile], str | None], files: Iterable[Wante
         return {file: text for file, text in zip(ordered, pool.map(judge, ordered), strict=True) if text is not None}
 
 
-def broken(snapshot: Path, files: Iterable[WantedFile], on_bytes: Callable[[int], None]) -> dict[WantedFile, str]:
+def broken(snapshot: Path, files: Iterable[WantedFile], on_bytes: OnBytes) -> dict[WantedFile, str]:
     """The files whose content is not what the hub publishes, each with what is wrong. Hashes on all cores."""
 
     def judge(file: WantedFile) -> str | None:

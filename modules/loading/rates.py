@@ -51,17 +51,6 @@ def load_seconds(rates: Rates, flags: Mapping[str, FlagValue]) -> float:
     return rates.bytes / max(reading_of(rates, flags)[1].cold, 1.0)
 
 
-def rates_line(rates: Rates, flags: Mapping[str, FlagValue]) -> str:
-    """The figures, for people."""
-    way, found = reading_of(rates, flags)
-    disk = "" if rates.direct is None else f", the disk itself gives {rates.direct / _GB:.2f} GB/s"
-    return (
-        f"{rates.bytes / _GB:.1f} GB of weights, {way}: {found.cold / _GB:.2f} GB/s from the disk, "
-        f"{found.warm / _GB:.2f} GB/s from memory{disk}; a load from the disk takes "
-        f"{load_seconds(rates, flags):.0f} s or more"
-    )
-
-
 def slow_load(rates: Rates, flags: Mapping[str, FlagValue], limit_s: float | None) -> str | None:
     """What to tell where a load takes longer than the catalog's limit; None where it does not, or there is none."""
     seconds = load_seconds(rates, flags)

@@ -17,6 +17,11 @@ def settings_of(service: ServicePlan) -> Settings:
     return Settings(service.engine, service.flags, {**service.engine.environment, **service.service.environment})
 
 
+def reserve_of(plan: HostPlan) -> int:
+    """What is left to the host's system, in bytes."""
+    return LAB_RESERVE if plan.simulated else SYSTEM_RESERVE
+
+
 def machine_for(
     name: str, plan: HostPlan, memory: int, checkpoints: Mapping[str, Checkpoint], measured: Mapping[str, Measured]
 ) -> Machine:
@@ -24,7 +29,7 @@ def machine_for(
 
     `memory`: MemTotal in bytes. A service whose checkpoint is not known yet claims nothing.
     """
-    reserve = LAB_RESERVE if plan.simulated else SYSTEM_RESERVE
+    reserve = reserve_of(plan)
     alone = Machine(memory, reserve=reserve)
     claims = [
         plan_memory(checkpoints[other.name], serving_of(settings_of(other)), alone, measured.get(other.name)).claim

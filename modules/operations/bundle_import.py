@@ -17,7 +17,7 @@ from modules.fleet.lock import read_lock, record
 from modules.images import build_of, image_reference, is_pinned, pinned
 from modules.operations.job import Job, run_job
 from modules.operations.require import unreadable
-from modules.operations.weights import Wish, is_settled, pinned_commit, record_commit
+from modules.operations.weights import Wish, is_settled, locked_files, pinned_commit, record_commit
 from modules.release import layout
 from modules.spec.image import Recipe
 from modules.spec.lock import Lock
@@ -119,5 +119,5 @@ def weights_loaded(
         return
     job = import_job(wish, bundle)
     yield from run_job(job)
-    if wish.commit is None:
+    if not locked_files(wish):
         yield FunctionCommand(record_commit, (job, model), {})

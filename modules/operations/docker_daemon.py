@@ -9,7 +9,7 @@ from pyinfra import host
 from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
-from modules.facts.docker_daemon import CONFIG, DaemonState, DockerDaemon
+from modules.facts.docker_daemon import CONFIG, DEVICES, DaemonState, DockerDaemon
 from modules.facts.hostside import HOME
 from modules.operations.apt import install_job
 from modules.operations.docker_config import (
@@ -46,9 +46,18 @@ def restart(files: list[ManagedFile]) -> StringCommand:
     return StringCommand("python3", f"{HOME}/restart_docker.py", _stdin=json.dumps(document))
 
 
+def renewed_devices() -> StringCommand:
+    """Have NVIDIA's toolkit describe the devices anew; it needs a driver that answers."""
+    new = f"{DEVICES}.new"
+    generated = f"nvidia-ctk cdi generate --format=yaml --output={new}"
+    return StringCommand(f"{generated} && mv -f {new} {DEVICES} || {{ rm -f {new}; exit 1; }}")
+
+
 @operation()
 def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Generator[PyinfraCommand, None, None]:
     """Have dockerd installed, configured and running; it is restarted only for a change that needs it.
+
+    A device specification that is of a former driver is renewed.
 
     + wish: the host's runtime settings
     + network: the host's network settings: proxy and registry
@@ -80,7 +89,10 @@ def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Gene
         restarting.append(ManagedFile(CONFIG, rendered(wanted)))
     reasons = restart_reasons(found, restarting, ca_bundle is not None and network.registry is None)
     certificates = unsettled(registry_certificates(network, ca_bundle, found.registry_certificates), found.files)
-    if found.enabled and not certificates and not reasons:
+    if found.stale_devices:
+        host.log(f"{DEVICES} is renewed: {found.stale_devices[0]}, which it names, is not there any more")
+        yield renewed_devices()
+    elif found.enabled and not certificates and not reasons:
         host.noop("dockerd is set up and runs")
         return
     yield from settle(certificates)

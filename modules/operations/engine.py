@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -10,14 +11,17 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
+from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState
 from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
+from modules.hostside.version_changes import told
 from modules.images.reference import image_reference
 from modules.operations.asked import forced
 from modules.operations.follow import follow
 from modules.operations.job import start_command
-from modules.operations.memory import Reckoned, memory_of, needed_memory, room_for
+from modules.operations.managed_files import settle
+from modules.operations.memory import Reckoned, memory_document, memory_of, room_for, services_file
 from modules.operations.require import refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
@@ -29,6 +33,8 @@ from modules.spec.release import Release
 
 LEDGER = str(layout.PROGRAMS / "ledger.py")
 API_KEY = str(layout.PROGRAMS / "api_key.py")
+_FILES = (layout.unit_file, layout.environment_file, layout.label_file, layout.watch_unit_file, layout.secret_file)
+NEIGHBOURS = str(layout.PROGRAMS / "neighbours.py")
 
 
 def service_secrets(plan: ServicePlan) -> dict[str, str]:
@@ -39,7 +45,7 @@ def service_secrets(plan: ServicePlan) -> dict[str, str]:
 
 def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | None:
     """Ask the host all that decides about a service."""
-    files = [file(plan.name) for file in (layout.unit_file, layout.environment_file, layout.label_file)]
+    files = [file(plan.name) for file in _FILES]
     return host.get_fact(
         ServiceRelease,
         service=plan.name,
@@ -47,7 +53,7 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         repository=layout.model_directory(home, plan.model.repository),
         revision=pinned_commit(plan.model) or plan.model.revision,
         model_file=plan.model.file,
-        files=[*files, layout.secret_file(plan.name)],
+        files=[*files, layout.services_file()],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
         key_variable=key_variable(plan) if makes_key(plan) else None,
         draft=_draft(plan, home),
@@ -73,13 +79,13 @@ def stage_request(start: Start, reckoned: Reckoned | None) -> str:
                 *({"path": file.path, "content": file.content, "secret": file.secret} for file in files),
                 {
                     "path": layout.memory_file(plan.name),
-                    "content": json.dumps({"needs": needed_memory(reckoned)}) + "\n",
+                    "content": json.dumps(memory_document(start.services, plan, reckoned)) + "\n",
                     "secret": False,
                 },
             ],
             "memory_plan": reckoned.plan.document() if reckoned is not None and reckoned.plan is not None else None,
             "image_id": start.found.image,
-            "directories": [layout.cache_directory(plan.name, cache) for cache in plan.engine.caches],
+            "caches": sorted(plan.engine.caches),
         }
     )
 
@@ -118,11 +124,16 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     )
     release = build_release(plan, around)
     files = release_files(release, secrets)
-    action = decide(release, files, found)
+    yield from _neighbours_told(services, found)
+    action = decide(release, files, found, gated=plan.gate is not None)
     bad = turned_away(release, action, found)
     if bad is not None and not forced():
         yield from _refused(plan, release.id, bad, found)
         return
+    if found.upgraded and found.current == release.id:
+        host.log(
+            f"{plan.name}: changed on this host since release {release.id} was last proved: {told(found.upgraded)}"
+        )
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
     else:
@@ -146,6 +157,22 @@ def _key_made(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:
     )
 
 
+def _neighbours_told(services: HostPlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
+    """Have the host know which services belong on it together; one that is left over makes way for them."""
+    beside = services_file(services)
+    if found.files.get(beside.path) == hashlib.sha256(str(beside.content).encode()).hexdigest():
+        return
+    there = host.get_fact(HostReleases) or {}
+    for name in sorted(set(there) - {one.name for one in services.services}):
+        host.log(
+            f"service {name} is on this host, and the fleet file does not have it: it makes way when another service "
+            f"starts, and does not come back with a boot. To take it off: deploys/remove.py",
+            log_func=logger.warning,
+        )
+    yield from settle([beside])
+    yield StringCommand(layout.PYTHON, NEIGHBOURS, "settle")
+
+
 @dataclass(frozen=True)
 class Start:
     """A start that is to come: what for, and what was found."""
@@ -166,15 +193,29 @@ def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
         f"{host.name}: service {plan.name} can not start, the host lacks {'; '.join(missing)}. "
         "What runs was left running. Run those stages first.",
     )
+    yield from required(
+        found.reboot is None or not _has_gpu(plan) or start.action is Action.ATTACH,
+        f"{host.name}: service {plan.name} is not started: {found.reboot}, so no container gets the GPU until this "
+        "host is restarted: sudo reboot, and run again. What runs was left running.",
+    )
     reckoned = memory_of(start.services, plan, release.commit) if found.model_is_here else None
     yield from room_for(plan, reckoned)
     for change in changes(release, start.files, found):
         logger.debug("%s: %s: %s", host.name, plan.name, change)
     if start.action is not Action.ATTACH:
         yield StringCommand(layout.PYTHON, LEDGER, "stage", _stdin=stage_request(start, reckoned))
-    job = start_job(plan, release.id, attach=start.action is Action.ATTACH)
+    why = ""
+    if start.action is Action.RESTART:
+        why = told(found.outdated)
+        host.log(f"{plan.name} is restarted, since it still has what was there before: {why}")
+    job = start_job(plan, release.id, attach=start.action is Action.ATTACH, why=why)
     yield start_command(job)
     yield FunctionCommand(follow_start, (job, plan.name, release.id), {})
+
+
+def _has_gpu(plan: ServicePlan) -> bool:
+    container = plan.service.container if plan.service.container is not None else plan.engine.container
+    return container.gpus
 
 
 def _refused(

@@ -21,9 +21,9 @@ from modules.reporting.progress import Board, Doing, can_draw
 if TYPE_CHECKING:
     from modules.operations.job import Job
 
-# Short jobs should not cost a long wait, long ones not many looks.
-_WAITS_S = (0.2, 0.4, 0.8)
-_WAIT_S = 1.6
+# The host answers as soon as the job has ended. Until then, what is seen soon should not be old, and looks be few.
+_WAITS_S = (0.4, 0.8)
+_WAIT_S = 2.0
 # Lost once, a job fell to a restart of its host; lost again and again, something there ends it.
 _STARTS = 3
 _STEP_S = 0.2
@@ -81,15 +81,14 @@ def show(host: Host, what: Doing, farewell: list[str]) -> None:
 
 def until_ended(host: Host, job: Job, start: StringCommand) -> bool:
     """See `follow`."""
-    look = status_command(job.name, job.key)
     waits = iter(_WAITS_S)
     starts = 1
-    command = look
+    command = status_command(job.name, job.key)
     while True:
         status = status_of(host, command)
         if status is None:
             return False
-        command = look
+        command = status_command(job.name, job.key, wait_s=next(waits, _WAIT_S))
         _Operator.farewells[host.name] = leaving(host.name, job, status)
         if status.state in {"succeeded", "failed"}:
             if status.state == "failed":
@@ -106,7 +105,7 @@ def until_ended(host: Host, job: Job, start: StringCommand) -> bool:
         else:
             tell(host, [f"{job.title}: the job was lost {starts} times; look at: journalctl -u {job.unit}"])
             return False
-        if not pause(next(waits, _WAIT_S)):
+        if not pause(_STEP_S):
             return False
 
 

@@ -11,11 +11,13 @@ from pyinfra.api.command import PyinfraCommand
 from modules.facts.gate import GateState
 from modules.fleet import ServicePlan
 from modules.gating import Judgement, Verdict
+from modules.hostside.version_changes import changes, told
 from modules.operations.follow import follow, tell
 from modules.operations.gate_client import NOTHING_MEASURED
 from modules.operations.job import Job, start_command
 from modules.operations.require import refusal
 from modules.operations.start_job import settle_job
+from modules.release.history import versions_in
 
 
 def reason_of(judgement: Judgement) -> str:
@@ -23,6 +25,16 @@ def reason_of(judgement: Judgement) -> str:
     failed = [line for line in judgement.lines if line.verdict is Verdict.FAIL]
     figures = [("" if line.measured is None else f"{line.measured.mean:.2f} ") + line.reason for line in failed]
     return "; ".join(f"{line.metric}: {figure}" for line, figure in zip(failed, figures, strict=True))
+
+
+def since_good(found: GateState) -> str:
+    """Which of the machine's parts have changed since the release was last found good, or that none has."""
+    before, result = found.proved_on or {}, found.result
+    changed = changes(before, found.versions if result is None else result.versions)
+    if changed:
+        return f"Since it was last good: {told(changed)}."
+    known = ", ".join(versions_in(before))
+    return f"No part of the machine that was noted then has another version now ({known})." if known else ""
 
 
 def failed_gate(
@@ -43,7 +55,7 @@ def failed_gate(
     elif good == release:
         yield refusal(
             f"{text}\nRelease {release} was good before and is the last good one, so it goes on serving: something "
-            "else has changed on the host. The next run measures again."
+            f"else has changed on the host. {since_good(found)} The next run measures again."
         )
     else:
         host.log(text, log_func=logger.error)

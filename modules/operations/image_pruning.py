@@ -1,4 +1,4 @@
-"""Images that nothing on a host needs any more are removed from it."""
+"""Images, and what engines compiled for them, are removed from a host that needs them no more."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ PRUNE = str(layout.PROGRAMS / "prune_images.py")
 def images_pruned(recipes: Sequence[Recipe], wanted: bool) -> Generator[PyinfraCommand, None, None]:
     """Remove images of ours that neither the fleet file nor a current or last good release nor a container needs.
 
+    With them go the caches of engines whose image or driver no such release is proved on any more.
+
     + recipes: of this host's images, by the fleet file
     + wanted: whether to remove anything at all
     """
@@ -32,16 +34,16 @@ def images_pruned(recipes: Sequence[Recipe], wanted: bool) -> Generator[PyinfraC
     found = host.get_fact(ImagesOnHost, references=references) if _has_changed() else surveyed(host)
     if found is None:
         yield from unreadable("what images it has")
-    elif found.removable or found.stale_bytes:
+    elif found.removable or found.stale_bytes or found.caches:
         host.log(f"not needed any more: {_told(found)}")
         yield StringCommand(layout.PYTHON, PRUNE, *(QuoteString(reference) for reference in references))
     else:
-        host.noop("every image is needed")
+        host.noop("every image and every cache is needed")
 
 
 def _told(found: HostImages) -> str:
     layers = f"{size(found.stale_bytes)} of layers for passing images on" if found.stale_bytes else ""
-    return ", ".join([*found.removable, *([layers] if layers else [])])
+    return ", ".join([*found.removable, *([layers] if layers else []), *(f"caches {name}" for name in found.caches)])
 
 
 def _has_changed() -> bool:

@@ -13,12 +13,13 @@ from modules.facts.load_probe import RATES_PROGRAM, WAYS_PROGRAM, Kept, LoadRate
 from modules.fleet import ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
 from modules.images.reference import image_reference
-from modules.loading import Rates, recommend, shown_ways, slow_load
-from modules.loading.rates import rates_line
+from modules.loading import Rates, shown_ways, slow_load
 from modules.operations.job import Job, run_job
 from modules.operations.require import unreadable
 from modules.operations.weights import pinned_commit
 from modules.release import layout
+from modules.reporting.load import advice_of, advice_text, load_line, load_report
+from modules.reporting.record import load_record, note_load
 
 # Five passes of 15 s, and the page cache filled in between; a sick disk may take its time.
 _RATES_S = 900
@@ -61,7 +62,7 @@ def load_rates_known(plan: ServicePlan, home: str) -> Generator[PyinfraCommand, 
         yield from unreadable(f"how fast {plan.model.repository} is read")
     elif found.rates is not None:
         warn(host, plan, found.rates)
-        host.noop(rates_line(found.rates, plan.flags))
+        host.noop(kept(host, plan, found.rates))
     else:
         yield from run_job(rates_job(plan, directory))
         yield FunctionCommand(tell_rates, (plan, directory), {})
@@ -73,9 +74,25 @@ def tell_rates(state: State, host: Host, plan: ServicePlan, directory: str) -> b
     if found is None or found.rates is None:
         host.log(f"{plan.name}: what was measured is not there", log_func=logger.error)
         return False
-    host.log(f"{plan.name}: {rates_line(found.rates, plan.flags)}")
+    host.log(f"{plan.name}: {kept(host, plan, found.rates)}")
     warn(host, plan, found.rates)
     return True
+
+
+def kept(host: Host, plan: ServicePlan, rates: Rates) -> str:
+    """Keep it on the controller, for tables and reports; gives it in words."""
+    report = load_report(plan, rates, None)
+    assert report is not None
+    fleet = load_fleet().name
+    former = load_record(fleet, host.name, plan.name).load
+    if former is not None and former.model_copy(update={"advice": ""}) == report:
+        return load_line(report)
+    try:
+        note_load(fleet, host.name, plan.name, report)
+    except OSError as error:
+        # An exception would end the run of every host, and the host keeps its figures anyway.
+        host.log(f"{host.name}: the controller could not keep what was measured: {error}", log_func=logger.warning)
+    return load_line(report)
 
 
 def warn(host: Host, plan: ServicePlan, rates: Rates) -> None:
@@ -138,15 +155,4 @@ def say_ways(host: Host, plan: ServicePlan, found: Kept) -> None:
     _told.add((host.name, "\n".join(lines)))
     for line in lines:
         host.log(f"{plan.name}: {line}")
-    advice = recommend(found.ways, plan.flags, {**plan.engine.environment, **plan.service.environment})
-    if advice is None:
-        host.log(f"{plan.name}: nothing to recommend: no way that the engine can be told to take was measured")
-    elif not advice.change:
-        host.log(f"{plan.name}: the engine's way of loading is the best that was measured: {advice.reason}")
-    else:
-        settings = [f"flags.load-format: {advice.setting.load_format}"]
-        settings += [f"environment.{name}: {value}" for name, value in advice.setting.environment.items()]
-        host.log(
-            f"{plan.name}: faster by what was measured: {', '.join(settings)} under services.{plan.name} "
-            f"({advice.reason})"
-        )
+    host.log(f"{plan.name}: {advice_text(plan, advice_of(plan, found.ways))}")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 from pyinfra import host, logger
 from pyinfra.api.command import PyinfraCommand
 
+from modules.catalog import load_catalog
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
 from modules.fleet import HostPlan, ServicePlan
 from modules.memory import Checkpoint, MemoryPlan, UnplannableError, refusal, table_text
 from modules.memory.checkpoint import with_draft
-from modules.memory.service import machine_for, planned
+from modules.memory.service import machine_for, planned, reserve_of
+from modules.operations.managed_files import ManagedFile
 from modules.operations.require import refusal as refuse
 from modules.operations.weights import pinned_commit
 from modules.release import layout
@@ -74,6 +78,26 @@ def needed_memory(reckoned: Reckoned | None) -> int:
     if reckoned is None or reckoned.plan is None or reckoned.refused:
         return 0
     return reckoned.plan.start_needs
+
+
+def memory_document(services: HostPlan, plan: ServicePlan, reckoned: Reckoned | None) -> dict[str, Any]:
+    """What gate and guard of the service's memory are told (modules/hostside/memory_gate.py, load_guard.py).
+
+    Who starts a service although it does not fit is not kept from starting it beside another engine either.
+    """
+    watched = plan.service.memory_plan == "refuse"
+    return {
+        "needs": needed_memory(reckoned),
+        "reserve": reserve_of(services),
+        "engines": sorted({engine.process for engine in load_catalog().engines.values()}) if watched else [],
+        "service": plan.name,
+    }
+
+
+def services_file(services: HostPlan) -> ManagedFile:
+    """Which services of Tinderbox belong on the host together; every other engine is a stranger there."""
+    names = sorted(service.name for service in services.services)
+    return ManagedFile(layout.services_file(), json.dumps({"services": names}) + "\n")
 
 
 def room_for(plan: ServicePlan, reckoned: Reckoned | None) -> Generator[PyinfraCommand, None, None]:

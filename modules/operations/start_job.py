@@ -24,16 +24,19 @@ def started_here(host: str, service: str) -> str | None:
     return _started.get((host, service))
 
 
-def start_job(plan: ServicePlan, release: str, *, attach: bool = False, instead: str | None = None) -> Job:
+def start_job(
+    plan: ServicePlan, release: str, *, attach: bool = False, instead: str | None = None, why: str = ""
+) -> Job:
     """The start as a job on the host; twice the engine's time, since it may have to go back.
 
-    `instead`: the release that an operator rolls back by it.
+    `instead`: the release that an operator rolls back by it. `why`: what has changed on the machine.
     """
     words = [layout.PYTHON, START, plan.name, release, "--by", operator()]
     words += ["--attach"] if attach else []
     words += ["--ungated"] if plan.gate is None else []
     words += ["--forced"] if forced() else []
     words += ["--instead", instead] if instead is not None else []
+    words += ["--why", why] if why else []
     title = f"start {plan.name} ({plan.service.engine}, release {release})"
     return Job("start", f"{plan.name}-{release}", title, tuple(words), _most_seconds(plan))
 

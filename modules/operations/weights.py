@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from pyinfra import host, logger
@@ -85,6 +86,17 @@ def is_settled(wish: Wish, state: WeightsState) -> bool:
     )
 
 
+def locked_files(wish: Wish) -> Mapping[str, str]:
+    """What the fleet's lock has of the files: path → hash and size; nothing before they were fetched once."""
+    lock = read_lock(load_fleet().path)
+    return lock.listing(wish.model.repository, wish.commit) if wish.commit is not None else {}
+
+
+def locked_file(wish: Wish) -> str:
+    """Where the host has them, to hold what the hub lists against."""
+    return f"/var/lib/tinderbox/weights/{wish.key}.locked.json"
+
+
 def fetch_job(wish: Wish) -> Job:
     """The job that makes it so."""
     model = wish.model
@@ -94,21 +106,24 @@ def fetch_job(wish: Wish) -> Job:
     words += [f"--exclude={pattern}" for pattern in model.exclude]
     words += ["--workers", str(wish.weights.workers), "--reserve-bytes", str(int(wish.reserve_gib * _GIB))]
     words += ["--token-file", token_file(model.token)] if model.token is not None else []
+    words += ["--locked", locked_file(wish)] if locked_files(wish) else []
     command = (TOOLS_PYTHON, str(layout.PROGRAMS / "fetch_weights.py"), *words)
     return Job("weights", wish.key, f"weights {model.repository.split('/')[1]}", command, _TIMEOUT_S, "fetch")
 
 
 def record_commit(state: State, host: Host, job: Job, model: Model) -> bool:
-    """Keep what the revision stood for in the fleet's lock, so that every run and every host gets the same files."""
+    """Keep what the revision stood for, and its files, in the fleet's lock: every run and every host gets the same."""
     status = host.get_fact(JobState, job=job.name, key=job.key)
-    commit = status.result.get("commit") if status is not None and status.result is not None else None
+    result = status.result if status is not None and status.result is not None else {}
+    commit, files = result.get("commit"), result.get("files")
     if not isinstance(commit, str):
         host.log(f"{job.title}: the job named no commit; look at it: {job.unit}", log_func=logger.error)
         return False
-    wanted = record(load_fleet().path, models={f"{model.repository}@{model.revision}": commit}).commit(
-        model.repository, model.revision
-    )
+    path, loose = load_fleet().path, not _COMMIT.match(model.revision)
+    lock = record(path, models={f"{model.repository}@{model.revision}": commit} if loose else {})
+    wanted = lock.commit(model.repository, model.revision) if loose else commit
     if wanted == commit:
+        record(path, files={f"{model.repository}@{commit}": files} if isinstance(files, dict) else {})
         return True
     host.log(
         f"{model.repository}@{model.revision} moved from {wanted} to {commit} during this run; the lock keeps the "
@@ -152,9 +167,12 @@ def fetch(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
     if model.token is not None:
         token = load_fleet().secret(model.token)
         yield from settle([ManagedFile(token_file(model.token), f"{token}\n", "600")])
+    known = locked_files(wish)
+    if known:
+        yield from settle([ManagedFile(locked_file(wish), f"{json.dumps(known, indent=1)}\n")])
     job = fetch_job(wish)
     yield from run_job(job)
-    if wish.commit is None:
+    if not known:
         yield FunctionCommand(record_commit, (job, model), {})
     spreading(model).settled(host.name, pinned_commit(model))
 

@@ -11,7 +11,7 @@ from modules.fleet import ServicePlan
 from modules.release import layout
 from modules.release.arguments import engine_command
 from modules.release.container import environment, mounts, run_arguments
-from modules.release.unit import UnitText, render_unit
+from modules.release.unit import UnitText, render_unit, render_watch
 from modules.spec.model import Model
 from modules.spec.release import Release
 
@@ -40,13 +40,30 @@ def fingerprint(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()[:12]
 
 
-def _await_ready(plan: ServicePlan) -> tuple[str, ...]:
-    service, readiness = plan.service, plan.engine.readiness
-    words = [layout.PYTHON, str(layout.PROGRAMS / "await_ready.py"), "--service", plan.name]
-    words += ["--url", layout.endpoint(service.listen, service.port), "--model", plan.model.served_as]
-    words += ["--timeout", str(start_seconds(plan))]
+def _asked(plan: ServicePlan) -> tuple[str, ...]:
+    """How our programs on the host ask the service."""
+    service = plan.service
+    words = ["--service", plan.name, "--url", layout.endpoint(service.listen, service.port)]
+    words += ["--model", plan.model.served_as]
     if key_variable(plan) is not None:
         words += ["--secret-file", key_file(plan), "--key-variable", str(key_variable(plan))]
+    return tuple(words)
+
+
+def _watch(plan: ServicePlan) -> str:
+    """Text of the unit that watches the service; empty where the fleet file has none."""
+    wish = plan.service.watchdog
+    if not wish.enabled:
+        return ""
+    words = (layout.PYTHON, str(layout.PROGRAMS / "watch_service.py"), *_asked(plan))
+    how = ("--every", f"{wish.every_s:g}", "--checks", str(wish.checks))
+    return render_watch(plan.name, (*words, *how), wish.every_s)
+
+
+def _await_ready(plan: ServicePlan) -> tuple[str, ...]:
+    readiness = plan.engine.readiness
+    words = [layout.PYTHON, str(layout.PROGRAMS / "await_ready.py"), *_asked(plan)]
+    words += ["--timeout", str(start_seconds(plan)), "--memory", layout.memory_file(plan.name)]
     # As `--flag=value`, since an expression may begin with a dash.
     words += [f"--wanted-log={pattern}" for pattern in readiness.wanted_log]
     words += [f"--refused-log={pattern}" for pattern in readiness.refused_log]
@@ -144,6 +161,7 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
             systemd=around.systemd,
             home=around.home,
             listen=service.listen,
+            watched=service.watchdog.enabled,
         )
     )
     return Release(
@@ -160,4 +178,5 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         environment=environment(engine, service.environment, home=around.home, encodings=encodings),
         secrets=_fingerprints(plan, around),
         unit=unit,
+        watch=_watch(plan),
     )

@@ -24,7 +24,9 @@ def environment(engine: Engine, extra: Mapping[str, str], *, home: str, encoding
         "DO_NOT_TRACK": "1",
     }
     if encodings:
-        offline["TIKTOKEN_ENCODINGS_BASE"] = str(layout.ENCODINGS)
+        # Harmony's own, then Python's and Rust's tiktoken, which look there by the sha1 of the published URL.
+        for name in ("TIKTOKEN_ENCODINGS_BASE", "TIKTOKEN_CACHE_DIR", "TIKTOKEN_RS_CACHE_DIR"):
+            offline[name] = str(layout.ENCODINGS)
     return dict(sorted({**offline, **engine.environment, **extra}.items()))
 
 

@@ -10,11 +10,15 @@ from modules.spec.release import Release
 
 
 class Action(Enum):
-    """`ATTACH`: somebody (an earlier run, the boot) has started this very release; only wait for it."""
+    """`ATTACH`: somebody (an earlier run, the boot) has started this very release; only wait for it.
+
+    `RESTART`: it serves, from what the machine was before an upgrade.
+    """
 
     NOTHING = auto()
     ATTACH = auto()
     START = auto()
+    RESTART = auto()
     INSTALL = auto()
 
 
@@ -32,12 +36,18 @@ def changes(release: Release, files: tuple[HostFile, ...], state: ServiceState) 
     return found
 
 
-def decide(release: Release, files: tuple[HostFile, ...], state: ServiceState) -> Action:
-    """A release in force and active needs nothing; one in force and down needs a start; else it is installed."""
+def decide(release: Release, files: tuple[HostFile, ...], state: ServiceState, *, gated: bool = True) -> Action:
+    """A release in force and active needs nothing; one in force and down needs a start; else it is installed.
+
+    After an upgrade of the machine its gate proves it again; without one (`gated`), that it serves does.
+    """
     if changes(release, files, state):
         return Action.INSTALL
     if state.unit.active == "active" and not state.unit.job:
-        return Action.ATTACH if _unfinished(release, state) else Action.NOTHING
+        if state.outdated:
+            return Action.RESTART
+        unproved = bool(state.upgraded) and not gated
+        return Action.ATTACH if unproved or _unfinished(release, state) else Action.NOTHING
     # Between two attempts systemd only waits: a start by hand saves the pause.
     if state.unit.job or (state.unit.active == "activating" and state.unit.sub != "auto-restart"):
         return Action.ATTACH

@@ -33,13 +33,15 @@ def environment_text(variables: Mapping[str, str]) -> str:
 
 
 def release_files(release: Release, secrets: Mapping[str, str]) -> tuple[HostFile, ...]:
-    """Unit, environment and labels, and the secrets where there are any."""
+    """Unit, environment and labels; the watch's unit and the secrets where there are any."""
     service = release.service
     files = [
         HostFile(layout.unit_file(service), release.unit),
         HostFile(layout.environment_file(service), environment_text(release.environment)),
         HostFile(layout.label_file(service), f"tinderbox.service={service}\ntinderbox.release={release.id}\n"),
     ]
+    if release.watch:
+        files.append(HostFile(layout.watch_unit_file(service), release.watch))
     if secrets:
         files.append(HostFile(layout.secret_file(service), environment_text(secrets), secret=True))
     return tuple(files)

@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from modules.facts.releases import ServiceHistory
+from modules.hostside.release_story import PROVED_AGAIN
+from modules.hostside.version_changes import IMAGE, PARTS, Versions
 
 Content = Mapping[str, Any]
 
 _LONGEST = 60
+_SHOWN_RESTARTS = 3
 
 
 @dataclass(frozen=True)
 class Row:
-    """One release. `state`: in words. `verdict` and `figure`: of its last gate. `changed`: against the one before."""
+    """One release. `state`: in words. `verdict` and `figure`: of its last gate. `changed`: against the one before.
+
+    `restarts`: by us, while it served, and why.
+    `proved_on`: the versions of its machine when it was last found good; `again`: each time that this was after an
+    upgrade, with what that was.
+    """
 
     id: str
     when: str
@@ -24,6 +32,9 @@ class Row:
     verdict: str
     figure: str
     changed: tuple[str, ...]
+    restarts: tuple[str, ...] = ()
+    proved_on: str = ""
+    again: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """For the terminal."""
@@ -31,7 +42,10 @@ class Row:
         gate = f"{self.verdict}{f' ({self.figure})' if self.figure else ''}"
         rest = [f"gate: {gate}"] if self.verdict else []
         rest += [f"by: {self.by}"] if self.by else []
+        rest += [f"restarted: {one}" for one in self.restarts]
         rest += [f"changed: {one}" for one in self.changed]
+        rest += [f"proved on: {self.proved_on}"] if self.proved_on else []
+        rest += [f"proved again: {one}" for one in self.again]
         return [head, *(f"    {line}" for line in rest)]
 
 
@@ -46,6 +60,7 @@ def state_of(release: Mapping[str, Any], current: str | None, last_good: str | N
     failed = release.get("failure")
     if failed is not None:
         words.append(f"{failed['event']}: {failed['note']}" if failed.get("note") else str(failed["event"]))
+        words += [f"since it was good: {failed['changed']}"] if failed.get("changed") else []
         words += [str(events[-1].get("note"))] if events[-1]["event"] == "rolled back" else []
     elif name == current and name != last_good:
         words.append({"ready": "awaits its gate", "trying": "is being started"}.get(str(standing), "not judged"))
@@ -64,7 +79,16 @@ def differences(former: Content | None, content: Content) -> tuple[str, ...]:
         found += _entries(key, former.get(key) or {}, content.get(key) or {})
     if not found and former.get("unit") != content.get("unit"):
         found.append("the unit's text")
+    if former.get("watch", "") != content.get("watch", ""):
+        found.append("how it is watched")
     return tuple(one if len(one) <= 2 * _LONGEST else f"{one[: 2 * _LONGEST]}…" for one in found)
+
+
+def versions_in(proved_on: Versions) -> list[str]:
+    """Part and version of what is known and there; the image is told of elsewhere."""
+    left_out = {None, "none"}
+    known = [(part, proved_on.get(part)) for part in PARTS if part != IMAGE]
+    return [f"{part} {version}" for part, version in known if version not in left_out]
 
 
 _PLAIN = ("engine", "profile", "image", "model", "commit", "draft", "draft_commit")
@@ -98,6 +122,13 @@ def _shown(value: str | None) -> str:
     return "not set" if value is None else value or "set"
 
 
+def _restarts(events: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The newest of them, and how many there were before."""
+    told = [f"{event.get('at')}: {event.get('note')}" for event in events if event["event"] == "restarted"]
+    more = (f"{len(told) - _SHOWN_RESTARTS} times before",) if len(told) > _SHOWN_RESTARTS else ()
+    return (*more, *told[-_SHOWN_RESTARTS:])
+
+
 def rows(found: ServiceHistory, gates: Mapping[str, tuple[str, str]]) -> list[Row]:
     """The newest first. `gates`: id → verdict and figure."""
     told: list[Row] = []
@@ -113,6 +144,13 @@ def rows(found: ServiceHistory, gates: Mapping[str, tuple[str, str]]) -> list[Ro
                 verdict=gates.get(release["id"], ("", ""))[0],
                 figure=gates.get(release["id"], ("", ""))[1],
                 changed=differences(former, release["content"]),
+                restarts=_restarts(release["events"]),
+                proved_on=", ".join(versions_in(release.get("proved_on") or {})),
+                again=tuple(
+                    f"{event.get('at')}: {event.get('changed')}"
+                    for event in release["events"]
+                    if event["event"] == PROVED_AGAIN
+                ),
             )
         )
         former = release["content"]

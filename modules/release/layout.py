@@ -16,6 +16,16 @@ def unit_name(service: str) -> str:
     return f"tinderbox-{service}.service"
 
 
+def watch_unit_name(service: str) -> str:
+    """The unit that watches whether a service still generates. No service can have a name with @ in it."""
+    return f"tinderbox-watch@{service}.service"
+
+
+def watch_unit_file(service: str) -> str:
+    """Where that unit's text lies."""
+    return f"/etc/systemd/system/{watch_unit_name(service)}"
+
+
 def container_name(service: str) -> str:
     """The container that the unit runs."""
     return f"tinderbox-{service}"
@@ -42,8 +52,18 @@ def key_file(service: str) -> str:
 
 
 def memory_file(service: str) -> str:
-    """What `memory_gate.py` reads: how much memory a start needs. Not part of the release: it is reckoned from it."""
+    """What memory gate and load guard read. Not part of the release: it is reckoned from it and from its neighbours."""
     return str(SETTINGS / f"{service}.memory.json")
+
+
+def services_file() -> str:
+    """The services that the fleet file gives this host, whose memory plans count each other in."""
+    return str(SETTINGS / "services.json")
+
+
+def before_file(service: str) -> str:
+    """How much memory was available before the service's last start. A boot forgets it."""
+    return f"/run/tinderbox/{service}.before"
 
 
 def label_file(service: str) -> str:
@@ -52,7 +72,7 @@ def label_file(service: str) -> str:
 
 
 def cache_directory(service: str, cache: str) -> str:
-    """A cache of the engine that outlives its container."""
+    """A cache of the engine that outlives its container: a link that each start sets (modules/hostside/caches.py)."""
     return str(STATE / "caches" / service / cache)
 
 

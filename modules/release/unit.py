@@ -40,6 +40,7 @@ class UnitText:
     systemd: int
     home: str
     listen: str
+    watched: bool = False
 
 
 def word(text: str) -> str:
@@ -64,7 +65,7 @@ def lines(words: tuple[str, ...], *starts: str) -> str:
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     loader = FileSystemLoader(Path(__file__).parent)
     environment = Environment(
         loader=loader,
@@ -74,7 +75,7 @@ def _template() -> Template:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 (a unit is no markup)
     )
-    return environment.get_template("service.unit.j2")
+    return environment.get_template(name)
 
 
 def attempts_window_s(start_s: int) -> int:
@@ -88,13 +89,32 @@ def _allowed(listen: str) -> str:
     return "localhost" if within else f"localhost {listen.partition('%')[0]}"
 
 
+def render_watch(service: str, watch: tuple[str, ...], every_s: float) -> str:
+    """Text of the unit that watches a service. `watch`: its program's argument vector."""
+    text = _template("watch.unit.j2").render(
+        service=service, unit=layout.unit_name(service), watch=lines(watch), pause_s=f"{every_s:g}"
+    )
+    return str(text)
+
+
+def _program(name: str, *words: str) -> str:
+    return " ".join(word(one) for one in (layout.PYTHON, str(layout.PROGRAMS / name), *words))
+
+
 def render_unit(unit: UnitText) -> str:
     """Text of the unit file. The container's name is ours alone, so removing a leftover of it touches nobody else's."""
-    return _template().render(
+    return _template("service.unit.j2").render(
         unit=unit,
         run=lines(unit.run, unit.image),
         await_ready=lines(unit.await_ready),
-        memory_gate=lines((layout.PYTHON, str(layout.PROGRAMS / "memory_gate.py"), layout.memory_file(unit.service))),
+        memory_gate=_program(
+            "memory_gate.py",
+            layout.memory_file(unit.service),
+            *("--beside", layout.services_file(), "--before", layout.before_file(unit.service)),
+        ),
+        memory_return=_program("memory_return.py", layout.memory_file(unit.service), layout.before_file(unit.service)),
+        watch=layout.watch_unit_name(unit.service) if unit.watched else None,
+        prepare_start=_program("prepare_start.py", unit.service),
         docker=DOCKER,
         container=layout.container_name(unit.service),
         attempts=START_ATTEMPTS,

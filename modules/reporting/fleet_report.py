@@ -111,6 +111,7 @@ def _service(
         # Figures with the network's share and without it make no curve.
         history=tuple(point for point in record.history if measured is None or point.client == measured.client),
         memory=record.memory,
+        load=record.load,
         unit=record.unit,
         releases=record.releases,
         failure=record.failure,

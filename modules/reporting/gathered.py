@@ -12,6 +12,7 @@ from modules.fleet import HostPlan, ServicePlan
 from modules.gating.judgement import Verdict
 from modules.memory import Checkpoint, UnplannableError
 from modules.memory.service import machine_for, planned
+from modules.reporting.load import load_report
 from modules.reporting.measured import ROOT, MeasuredService, remember
 from modules.reporting.record import (
     HostRecord,
@@ -96,6 +97,7 @@ def _record(
             "history": history,
             "releases": _releases(told),
             "memory": _memory(plan, service, seen) or former.memory,
+            "load": load_report(service, told.rates, told.ways) or former.load,
             "failure": _failure(service, told),
             **(_of_gate(service, current) if current is not None else {}),
         }
@@ -107,12 +109,16 @@ def _releases(told: ServiceSeen) -> tuple[ReleaseReport, ...]:
         ReleaseReport(
             id=release["id"],
             events=tuple(
-                EventReport(at=event["at"], event=event["event"], note=event.get("note") or "")
-                for event in release["events"]
+                EventReport(at=event["at"], event=event["event"], note=_note(event)) for event in release["events"]
             ),
         )
         for release in told.releases
     )
+
+
+def _note(event: dict[str, Any]) -> str:
+    """What is noted with it, and what of the machine had changed."""
+    return "; ".join(event[name] for name in ("note", "changed") if event.get(name))
 
 
 def _of_gate(plan: ServicePlan, stored: Stored) -> dict[str, Any]:

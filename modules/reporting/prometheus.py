@@ -44,6 +44,11 @@ def _families(report: FleetReport) -> Iterator[tuple[str, str, Iterable[Sample]]
             for state in _STATES
         ),
     )
+    yield (
+        "tinderbox_load_seconds",
+        "What a load of the weights from the disk takes at least, by what was measured on the host.",
+        ((_of(report, host, service), service.load.seconds) for host, service in services if service.load is not None),
+    )
     gated = [(host, service) for host, service in services if service.gated]
     yield (
         "tinderbox_gate_verdict",

@@ -19,6 +19,7 @@ from modules.reporting.report import (
     FailureReport,
     HistoryPoint,
     LineReport,
+    LoadReport,
     MemoryReport,
     Reading,
     ReleaseReport,
@@ -49,6 +50,7 @@ class ServiceRecord(BaseModel):
     telemetry: dict[str, Series] = {}
     causes: tuple[CauseReport, ...] = ()
     memory: MemoryReport | None = None
+    load: LoadReport | None = None
     history: tuple[HistoryPoint, ...] = ()
     releases: tuple[ReleaseReport, ...] = ()
     failure: FailureReport | None = None
@@ -181,6 +183,13 @@ def note_gate(
 def note_memory(fleet: str, host: str, service: str, memory: MemoryReport, root: Path = ROOT) -> None:
     """Keep a service's memory plan. Raises `OSError`: see `keep`."""
     keep(fleet, host, service, load_record(fleet, host, service, root).model_copy(update={"memory": memory}), root)
+
+
+def note_load(fleet: str, host: str, service: str, load: LoadReport, root: Path = ROOT) -> None:
+    """Keep how long a service's weights take to load. Raises `OSError`: see `keep`."""
+    former = load_record(fleet, host, service, root)
+    if former.load != load:
+        keep(fleet, host, service, former.model_copy(update={"load": load}), root)
 
 
 def note_state(fleet: str, host: str, service: str, state: State, root: Path = ROOT) -> None:

@@ -132,6 +132,26 @@ class MemoryReport(Part):
     machine_bytes: int = Field(gt=0)
 
 
+class LoadReport(Part):
+    """How long the weights take to load from the disk at least, by what was measured on the host.
+
+    `way`: how the engine reads them, read or mapped. `cold`, `warm`: bytes per second of that, from the disk and from
+    memory; `direct`: of the disk itself, null where it could not be told. `limit_s`: the catalog's. `slow`: what is
+    wrong, where that is crossed. `advice`: a faster way of loading, where one was measured.
+    """
+
+    bytes: int = Field(ge=0)
+    disk: str
+    way: str
+    cold: float
+    warm: float
+    direct: float | None = None
+    seconds: float
+    limit_s: float | None = None
+    slow: str = ""
+    advice: str = ""
+
+
 class GateReport(Part):
     """The gate's last result. `measured`: when, UTC. `telemetry`: series of one sample a second, by name.
 
@@ -189,6 +209,7 @@ class ServiceReport(Part):
     gate: GateReport | None = None
     history: tuple[HistoryPoint, ...] = ()
     memory: MemoryReport | None = None
+    load: LoadReport | None = None
     unit: str = ""
     releases: tuple[ReleaseReport, ...] = ()
     failure: FailureReport | None = None

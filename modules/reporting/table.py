@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,7 +21,9 @@ from modules.catalog import load_catalog
 from modules.fleet import Fleet, FleetError, ServicePlan, load_fleet
 from modules.fleet.plan import host_plan
 from modules.gating import Verdict
-from modules.reporting.measured import Figure, Measured, MeasuredService, load_measured
+from modules.reporting.load import load_line
+from modules.reporting.measured import ROOT, Figure, Measured, MeasuredService, load_measured
+from modules.reporting.record import load_record
 from modules.reporting.trial import trial_line
 from modules.reporting.wording import wording_of
 from modules.spec.fleet import ResolvedHost
@@ -137,14 +140,28 @@ def _verdict(found: MeasuredService, *, this_run_failed: bool) -> Text:
     return Text.assemble((found.verdict, style), f"\n{_when(found.measured)}", note)
 
 
+def load_lines(fleet: Fleet, rows: list[Row], root: Path = ROOT) -> list[str]:
+    """What a load of the weights takes, of every service of which that was measured."""
+    loads = [(row, load_record(fleet.name, row.host.name, row.plan.name, root).load) for row in rows]
+    return [
+        f"{row.host.name}/{row.plan.name}: {line}"
+        for row, load in loads
+        if load is not None
+        for line in (load_line(load), load.slow, load.advice)
+        if line
+    ]
+
+
 def print_table(fleet: Fleet, failed: Collection[str] = ()) -> None:
-    """Print the table, and what did not pass. `failed`: hosts on which the run that this ends did."""
+    """Print the table, what did not pass, and what a load takes. `failed`: hosts on which the run that it ends did."""
     console = _console()
     rows = rows_of(fleet, load_measured(fleet.name))
     console.print(table_of(fleet, rows, failed))
     for row in rows:
         for reason in row.measured.reasons if row.measured is not None else []:
             console.print(f"{row.host.name}/{row.plan.name}: {reason}", markup=False, highlight=False)
+    for line in load_lines(fleet, rows):
+        console.print(line, markup=False, highlight=False)
 
 
 def print_trial(fleet: Fleet) -> None:

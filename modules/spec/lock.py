@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import StringConstraints
+
 from modules.spec.base import Commit, Digest, Strict
+
+# A large file's sha256, or a small one's git blob id, as the hub publishes them; and its size in bytes.
+FileLine = Annotated[str, StringConstraints(pattern=r"^(sha256:[0-9a-f]{64}|git:[0-9a-f]{40}) \d+$")]
 
 
 class Lock(Strict):
-    """`models`: `repository@revision` → commit. `images`: reference with its tag → digest."""
+    """`models`: `repository@revision` → commit. `images`: reference with its tag → digest.
+
+    `files`: `repository@commit` → path → hash and size of each file that was fetched of it.
+    """
 
     models: dict[str, Commit] = {}
     images: dict[str, Digest] = {}
+    files: dict[str, dict[str, FileLine]] = {}
 
     def commit(self, repository: str, revision: str) -> str | None:
         """Give the commit that a revision of a model resolved to."""
@@ -18,3 +30,7 @@ class Lock(Strict):
     def digest(self, reference: str) -> str | None:
         """Give the digest that an image's tag resolved to."""
         return self.images.get(reference)
+
+    def listing(self, repository: str, commit: str) -> Mapping[str, str]:
+        """Give what is known of the files of a model's commit."""
+        return self.files.get(f"{repository}@{commit}", {})

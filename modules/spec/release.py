@@ -13,6 +13,7 @@ class Release(Strict):
     `image`: content-addressed tag or digest. `commit`: the model's. `unit`: text of the systemd unit. `environment`:
     without secrets; `secrets`: names only, with a fingerprint of each value (first 12 hex digits of its sha256).
     `draft`, `draft_commit`: the draft model, where there is one.
+    `watch`: text of the unit that watches whether it still generates; empty where nobody does.
     """
 
     service: str
@@ -28,6 +29,7 @@ class Release(Strict):
     environment: dict[str, str]
     secrets: dict[str, str] = {}
     unit: str
+    watch: str = ""
 
     @property
     def id(self) -> str:

@@ -159,13 +159,25 @@ class Speculative(Strict):
     tokens: int = Field(default=3, ge=1, le=16)
 
 
+class Watchdog(Strict):
+    """How it is seen that a ready server still generates.
+
+    `every_s`: seconds from one request for a few tokens to the next, and for its reply. `checks`: so many without a
+    reply and without progress in the engine's counters, one after the other, and it is restarted.
+    """
+
+    enabled: bool = True
+    every_s: float = Field(default=60.0, ge=5, le=3600)
+    checks: int = Field(default=3, ge=2, le=20)
+
+
 class Service(Strict):
     """One engine serving one model on a host.
 
     `engine`, `model`, `gate`: names in the catalog; model and gate may also be written out. `flags`: on top of the
     profile's; a value of false takes a flag away. `api_key`: name of a secret; where `listen` is not loopback and
     none is named, the host makes a key of its own. `memory_plan`: whether a service that does not fit into the
-    machine's memory by its plan is refused.
+    machine's memory by its plan is refused. `watchdog`: how it is watched.
     """
 
     engine: str
@@ -181,6 +193,7 @@ class Service(Strict):
     gate: GateChoice | None = None
     memory_plan: Literal["refuse", "warn"] = "refuse"
     speculative: Speculative | None = None
+    watchdog: Watchdog = Watchdog()
 
     @property
     def is_open(self) -> bool:

@@ -20,6 +20,15 @@ _LOW_W = 30
 def judge_gpu(state: MachineState, hardware: Hardware) -> Iterator[Finding]:
     """Findings on the GPU."""
     gpu = state.gpu
+    if state.mismatch is not None:
+        yield Finding(
+            Severity.BLOCKED,
+            "reboot",
+            f"{state.mismatch}: nothing that is started anew gets the GPU",
+            "a driver and libraries of one version",
+            "restart the host: `sudo reboot`; what serves goes on until then",
+        )
+        return
     if gpu is None:
         yield Finding(
             Severity.BLOCKED,

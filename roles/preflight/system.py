@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from modules.facts.machine import MachineState
 from modules.spec.settings import Hardware
@@ -29,8 +29,7 @@ def judge_system(state: MachineState, hardware: Hardware) -> Iterator[Finding]:
     elif state.os.id not in {"ubuntu", "debian"}:
         yield _blocked("operating system", state.os.name, "Debian or Ubuntu", "make the lab's hosts by `make lab-up`")
     yield from _memory(state, hardware)
-    if state.reboot_required:
-        yield Finding(Severity.NOTE, "reboot", "an installed update waits for a restart of this host")
+    yield from _reboot(state)
     for oddity in state.oddities:
         yield Finding(Severity.NOTE, "not understood", oddity)
 
@@ -89,6 +88,31 @@ def _kernel(state: MachineState) -> Iterator[Finding]:
             "kho=off on the kernel's command line",
             "add kho=off to GRUB_CMDLINE_LINUX in /etc/default/grub, run `sudo update-grub` and restart the host",
         )
+
+
+def _reboot(state: MachineState) -> Iterator[Finding]:
+    """A restart that is due. It is told of and left to whoever runs the host: it ends what serves."""
+    newest = newest_kernel(state.kernel, state.kernels)
+    reasons = [f"kernel {newest} is installed, and {state.kernel} runs"] if newest is not None else []
+    if state.reboot_required:
+        what = f" ({', '.join(state.waiting)})" if state.waiting else ""
+        reasons.append(f"an installed update waits for a restart of this host{what}")
+    if reasons:
+        yield Finding(Severity.NOTE, "reboot", "; ".join(reasons), remedy="`sudo reboot` when it suits, and run again")
+
+
+def newest_kernel(running: str, installed: Iterable[str]) -> str | None:
+    """The newest installed kernel of the running one's kind, where it is newer; others may be there for a reason."""
+    kind, now = _kernel_kind(running)
+    newer = [name for name in installed if _kernel_kind(name)[0] == kind and _kernel_kind(name)[1] > now]
+    return max(newer, key=lambda name: _kernel_kind(name)[1], default=None)
+
+
+def _kernel_kind(name: str) -> tuple[str, tuple[int, ...]]:
+    """`6.17.0-1029-nvidia` → what it is called after its numbers, and those."""
+    numbers = re.match(r"[\d.-]*\d", name)
+    version = numbers[0] if numbers else ""
+    return name[len(version) :], tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def _memory(state: MachineState, hardware: Hardware) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ _NAME = os.environ.get("TINDERBOX_LAB_NAME", "test")
 _HOSTS, _WIDE_HOSTS = 2, 4
 _MAIN = "spark-1"
 _FAILURES = ROOT / ".lab" / "failures"
+_LABS = {"lab", "wide_lab", "upgrade_lab"}
 _KEEP = os.environ.get("TINDERBOX_LAB_KEEP") == "1"
 
 
@@ -35,6 +36,12 @@ def lab() -> Iterator[Lab]:
 def wide_lab() -> Iterator[Lab]:
     """A lab of four bare hosts, for what passes between hosts."""
     yield from _lab(f"{_NAME}-wide", _WIDE_HOSTS)
+
+
+@pytest.fixture(scope="session")
+def upgrade_lab() -> Iterator[Lab]:
+    """A lab of two bare hosts whose drivers and dockers are upgraded: nothing else is to run on them afterwards."""
+    yield from _lab(f"{_NAME}-upgrade", _HOSTS)
 
 
 def _lab(name: str, hosts: int) -> Iterator[Lab]:
@@ -88,7 +95,7 @@ def undisturbed(served: Served) -> Iterator[None]:
 def _no_faults_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that was interrupted while the mirror misbehaved shall not make the others fail."""
     yield
-    for name in {"lab", "wide_lab"} & set(request.fixturenames):
+    for name in _LABS & set(request.fixturenames):
         lab: Lab = request.getfixturevalue(name)
         (lab.layout.mirror_state / "faults.json").unlink(missing_ok=True)
 
@@ -98,7 +105,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Keep what the hosts say when a test on them fails, and tell where."""
     report = yield
     arguments = getattr(item, "funcargs", {})
-    lab = arguments.get("lab") or arguments.get("wide_lab")
+    lab = next((arguments[name] for name in sorted(_LABS) if name in arguments), None)
     if report.failed and isinstance(lab, Lab):
         folder = _FAILURES / re.sub(r"[^\w.-]+", "-", item.nodeid)
         try:

@@ -1,12 +1,14 @@
 """A tiny image whose `vllm` is a fake engine that says that it is one, and a fleet file with releases of it.
 
 Recipe, build, unit, ledger, programs, gate and client are the real ones. What the engine does wrong is told by its
-environment, so that each way of failing is a release of its own.
+environment, so that each way of failing is a release of its own; or, for what befalls a release that was good, by a
+file beside its caches (`FAULT`).
 """
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,9 @@ GATE: dict[str, Any] = {
     # A fast fake makes some 200 tokens a second, a slow one 2: no busy machine comes between.
     "thresholds": {DECODE: {"min": 8}},
 }
+# On the host; the engine finds it in its container. `exits`, `eats`: at its start. `dies`: after it has replied.
+# `hangs`: gives no reply until it is started again. `works`: the same, but its counters move.
+FAULT = f"/var/lib/tinderbox/caches/{SERVICE}/vllm/fault"
 FAST = {"FAKE_TOKEN_S": "0.005"}
 _PROGRAM = f'''
 
@@ -32,19 +37,39 @@ import os, signal, sys
 # The first process of a container ends by no signal that it does not handle.
 signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
 print("{SAYS}", flush=True)
-words, fault = sys.argv[1:], os.environ.get("FAKE_FAULT", "")
+_FILE = "/root/.cache/vllm/fault"
+
+
+def told():
+    try:
+        return Path(_FILE).read_text().strip()
+    except OSError:
+        return os.environ.get("FAKE_FAULT", "")
+
+
+words, fault = sys.argv[1:], told()
 if words[:1] != ["serve"]:
     sys.exit(0)
 if fault == "exits":
     sys.exit("out of order, as it was told to be")
-key = os.environ.get("VLLM_API_KEY", "")
-behaviour = Behaviour(token_s=float(os.environ.get("FAKE_TOKEN_S", "0.005")), key=key)
+if fault == "hangs":
+    os.remove(_FILE)
+taken = []
+while fault == "eats":
+    taken.append(b"x" * 2**24)
+    time.sleep(0.05)
+wanted = float(os.environ.get("FAKE_TOKEN_S", "0.005"))
+behaviour = Behaviour(token_s=wanted, key=os.environ.get("VLLM_API_KEY", ""))
+# For what makes a machine slow without being a part of the release.
+slow = Path("/root/.cache/vllm/slow")
 name = words[words.index("--served-model-name") + 1]
 
 
 class Server(handler(behaviour)):
     def do_GET(self):
         known = json.dumps({{"data": [{{"id": name}}]}}).encode()
+        count = time.time() if told() == "works" else behaviour.asked
+        behaviour.metrics = f"vllm:generation_tokens_total {{count}}\\n"
         models = self.path == "/v1/models" and self._knows_the_key()
         self._send(200, known) if models else super().do_GET()
 
@@ -54,6 +79,11 @@ class Server(handler(behaviour)):
         super()._event(event)
 
     def do_POST(self):
+        if told() in ("hangs", "works"):
+            time.sleep(3600)
+        if told() == "dies":
+            threading.Timer(2, os._exit, [3]).start()
+        behaviour.token_s = 0.5 if slow.exists() else wanted
         if fault != "empty":
             return super().do_POST()
         self.rfile.read(int(self.headers["content-length"]))
@@ -84,23 +114,27 @@ gate(plan=plan)
 """
 
 
-def recipe(lab: Lab) -> dict[str, Any]:
-    """The image's recipe, as a fleet file writes it out."""
+def recipe(lab: Lab, **pins: Any) -> dict[str, Any]:
+    """The image's recipe, as a fleet file writes it out. `pins`: sources that it names, and does not use."""
     text = f"#!/usr/bin/env python3\n{Path('tests/lab/fake_engine.py').read_text()}{_PROGRAM}"
     packed = base64.b64encode(text.encode()).decode()
     steps = f"RUN echo {packed} | base64 -d > /usr/local/bin/vllm && chmod 755 /usr/local/bin/vllm\n"
     check = 'LABEL tinderbox.check=\'["vllm", "--version"]\'\n'
-    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins={}, arguments={})
+    return tiny(lab, HEAD + steps + check + TAIL, name="fake-engine", packages={}, pins=pins, arguments={})
 
 
-def fleet_of(lab: Lab, host: str, name: str, **environment: str) -> Path:
-    """A fleet file whose only service is a release of the fake engine with that environment."""
+def fleet_of(lab: Lab, host: str, name: str, keys: Mapping[str, Any] | None = None, /, **environment: str) -> Path:
+    """A fleet file whose only service is a release of the fake engine with that environment.
+
+    `keys`: of the service, that differ.
+    """
 
     def change(content: dict[str, Any]) -> None:
         content["fleet"] = "releases"
         content["hosts"] = {host: content["hosts"][host]}
         service = content["defaults"]["services"]["gpt-oss"]
         service |= {"port": PORT, "gate": GATE, "image": {"recipe": recipe(lab)}, "environment": environment}
+        service |= keys or {}
         content["defaults"]["services"] = {SERVICE: service}
 
     return lab.write_fleet(f"releases-{name}", change)

@@ -29,7 +29,7 @@ _PROGRAM = """#!/bin/sh
 case "$0 $*" in
 *InactiveExit*) echo 'InactiveExitTimestamp=@1000\nActiveEnterTimestamp=@1060' ;;
 *systemctl*) cat {state} ;;
-*nvidia-smi*name,driver*) echo 'NVIDIA GB10 (simulated), 580.95.05' ;;
+*nvidia-smi*name,driver*) echo 'NVIDIA GB10 (simulated), 580.95.05, 12.1' ;;
 *nvidia-smi*clocks*)
     # The next line with each look, and the last one ever after.
     looks=$(($(cat {gpu}.looks 2>/dev/null || echo 0) + 1))

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.lab.lab_driver import Lab
-from tests.lab.spread_driver import DEPLOY, SHARD, TOTAL, Spread, spread_of
+from tests.lab.spread_driver import CHUNK, DEPLOY, SHARD, SIZES, TOTAL, Spread, spread_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 ONE, HOST = "spark-1", "spark-2"
+MIB = 1024 * 1024
+FULL = "the disk is full (df -h): make room and run again"
 TOKEN = "hf_" + "AnotherTokenThatNobodyMaySee0123456"
 # Sees every process that lives longer than a moment; its own words do not hold the token.
 SAMPLER = (
@@ -43,21 +45,36 @@ def no_reserve(content: dict[str, object]) -> None:
     content["defaults"]["hardware"]["reserve_disk_gib"] = 0  # type: ignore[index]
 
 
-def test_a_disk_that_fills_up_meanwhile_keeps_what_came_and_the_next_run_finishes(spread: Spread) -> None:
-    lab, fleet = spread.lab, spread.fleet(change=no_reserve)
-    with small_disk(spread, f"size={TOTAL + 20 * 1024 * 1024}"):
-        with lab.shaped(HOST, 60), spread.running(change=no_reserve) as child:
-            held = spread.await_held(HOST, TOTAL // 5)
-            lab.ssh(HOST, f"sudo dd if=/dev/zero of={spread.home}/other bs=1M 2>/dev/null; true")
-            said, _ = child.communicate(timeout=200)
-        assert child.returncode == 1, said
-        assert "spark-2: tinderbox-lab/gpt-oss-tiny@" in said
-        assert "the disk is full (df -h): make room and run again" in said
-        assert spread.held(HOST) >= held
-        lab.ssh(HOST, f"sudo rm {spread.home}/other")
-        run = lab.converge(DEPLOY, fleet=fleet)
-        assert run.rc == 0, run.text
-        spread.whole(HOST)
+@pytest.mark.parametrize("giver", [None, ONE])
+def test_a_disk_that_is_full_at_95_percent_keeps_what_came_and_the_next_run_finishes(
+    lab: Lab, giver: str | None
+) -> None:
+    """From the hub, and from a peer."""
+    hosts = (HOST,) if giver is None else (giver, HOST)
+    with spread_of(lab, "full", *hosts) as spread:
+        if giver is not None:
+            assert spread.run(giver).rc == 0
+        room = TOTAL + 30 * MIB
+        with small_disk(spread, f"size={room}"):
+            with lab.shaped(HOST, 60), spread.running(change=no_reserve) as child:
+                spread.await_held(HOST, TOTAL // 5)
+                # Others have filled it so far that 95 % of the model find room.
+                lab.ssh(HOST, f"sudo fallocate -l {room - TOTAL * 95 // 100} {spread.home}/others")
+                said, _ = child.communicate(timeout=300)
+            assert child.returncode == 1, said
+            assert "Traceback" not in said
+            line = next(line for line in said.splitlines() if FULL in line)
+            assert "spark-2: " in line
+            assert ".safetensors" in line
+            held = spread.held(HOST)
+            assert held > TOTAL * 9 // 10
+            lab.ssh(HOST, f"sudo rm {spread.home}/others")
+            before = len(lab.requests())
+            run = lab.converge(DEPLOY, fleet=spread.fleet(change=no_reserve))
+            assert run.rc == 0, run.text
+            spread.whole(HOST)
+            came = sum(size for _, _, size, _ in spread.fetched(before)) if giver is None else spread.taken(HOST)
+            assert came <= TOTAL - held + CHUNK
 
 
 def test_a_disk_that_is_too_small_is_refused_before_the_first_byte(spread: Spread) -> None:
@@ -86,8 +103,48 @@ def test_a_disk_that_is_read_only_is_told(spread: Spread) -> None:
 def test_a_users_cache_that_root_has_written_in_is_the_users_again(spread: Spread) -> None:
     spread.lab.ssh(HOST, f"sudo mkdir -p {spread.blobs} && sudo chown spark {spread.home}")
     assert spread.run().rc == 0
-    models = f"{spread.home}/hub/models--tinderbox-lab--gpt-oss-tiny"
-    assert spread.lab.ssh(HOST, f"find {models} ! -user spark").stdout == ""
+    # All of the home: another model that the user fetches goes beside this one.
+    assert spread.lab.ssh(HOST, f"sudo find {spread.home} ! -user spark").stdout == ""
+    spread.lab.ssh(HOST, f"mkdir {spread.home}/hub/models--another && rm {spread.snapshot}/{SHARD}")
+    assert spread.run().rc == 0
+    spread.whole(HOST)
+
+
+def test_every_damage_is_named_and_only_what_is_wrong_comes_again(spread: Spread) -> None:
+    """A flipped byte, a truncated file, a missing one, a dangling link, and one that is not of the model."""
+    lab, names = spread.lab, sorted(SIZES, key=lambda name: SIZES[name])
+    flipped, cut, missing, dangling, stray = (
+        names[-1],
+        names[-2],
+        names[0],
+        names[1],
+        "model-00009-of-00003.safetensors",
+    )
+    assert spread.run().rc == 0
+    lab.ssh(
+        HOST,
+        f"sudo sh -ec 'cd {spread.snapshot}; printf X | dd of=$(readlink -f {flipped}) bs=1 seek=5000000 conv=notrunc "
+        f"status=none; truncate -s 1000000 $(readlink -f {cut}); rm $(readlink -f {missing}) {missing}; "
+        f"rm $(readlink -f {dangling}); echo X > {stray}'",
+    )
+    verified = lab.converge("deploys/verify_weights.py", fleet=spread.fleet())
+    assert verified.rc == 1, verified.text
+    said = {flipped: "sha256 ", cut: f"1000000 bytes, the hub publishes {SIZES[cut]}"}
+    for name, words in {**said, missing: "missing", dangling: "missing"}.items():
+        assert f"spark-2: {spread.snapshot}/{name}: {words}" in verified.stderr
+    before = len(lab.requests())
+
+    run = spread.run()
+
+    assert run.rc == 0, run.text
+    for name, words in {**said, stray: "the hub publishes no such file; it is kept as"}.items():
+        assert f"{spread.snapshot}/{name}: {words}" in run.stderr
+    came = sorted(file for _, file, _, _ in spread.fetched(before))
+    assert came == sorted([flipped, cut, missing, dangling])
+    kept = lab.ssh(HOST, f"sudo find {spread.home}/tinderbox-set-aside -type f").stdout.split()
+    assert len(kept) == 3
+    spread.whole(HOST)
+    assert "no change on any host" in spread.run().stderr
 
 
 def test_hashing_on_demand_names_the_file_and_the_next_run_makes_it_right(spread: Spread) -> None:

@@ -111,6 +111,29 @@ def test_who_is_not_of_the_fleet_gets_nothing_though_he_knows_all_there_is_to_kn
     spread.nobody_listens()
 
 
+@pytest.mark.long
+def test_the_fabric_is_used_where_both_hosts_have_an_address_in_it(spread: Spread) -> None:
+    lab, fabric = spread.lab, {ONE: "192.168.77.1", OTHER: "192.168.77.2"}
+    assert spread.run(ONE).rc == 0
+    for host, address in fabric.items():
+        lab.ssh(host, f"sudo ip address add {address}/24 dev eth0")
+    try:
+        with spread.running(limit_mbit=60, network="192.168.77.0/24") as child:
+            spread.await_held(OTHER, TOTAL // 5)
+            connected = lab.ssh(OTHER, f"ss -Htn state established '( sport = :{PORT} or dport = :{PORT} )'").stdout
+            listening = lab.ssh(ONE, f"ss -Hltn 'sport = :{PORT}'").stdout
+            said, _ = child.communicate(timeout=120)
+    finally:
+        for host, address in fabric.items():
+            lab.ssh(host, f"sudo ip address del {address}/24 dev eth0")
+    assert child.returncode == 0, said
+    spread.whole(OTHER)
+    lines = connected.splitlines()
+    assert lines
+    assert all(fabric[ONE] in line and fabric[OTHER] in line for line in lines), connected
+    assert [line.split()[3] for line in listening.splitlines()] == [f"{fabric[ONE]}:{PORT}"]
+
+
 def answer_to_a_stranger(address: str) -> bytes:
     """What a connection from this machine gets."""
     with socket.create_connection((address, PORT), timeout=5) as stranger:

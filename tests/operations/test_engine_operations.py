@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from pyinfra.api import FunctionCommand
 
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
+from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState, Underway, UnitState
 from modules.fleet import Fleet, HostPlan
 from modules.images.reference import image_reference
@@ -31,10 +33,11 @@ PLAN = service_plan(gate="lab-cpu")
 IMAGE = image_reference(PLAN.recipe, Lock())
 COMMIT = PLAN.model.revision
 RELEASE = build_release(PLAN, surroundings(image=IMAGE, commit=COMMIT))
+LISTED = hashlib.sha256(b'{"services": ["gpt-oss"]}\n').hexdigest()
 SERVING = ServiceState(
     systemd=255,
     unit=UnitState(active="active", sub="running", enabled=True, stale=False, job=False),
-    files={file.path: file.sha256 for file in release_files(RELEASE, {})},
+    files={**{file.path: file.sha256 for file in release_files(RELEASE, {})}, layout.services_file(): LISTED},
     current=RELEASE.id,
     last_good=RELEASE.id,
     image="sha256:1",
@@ -44,7 +47,9 @@ SERVING = ServiceState(
     missing_encodings=(),
 )
 DOWN = UnitState(active="inactive", sub="dead", enabled=False, stale=False, job=False)
-BARE = replace(SERVING, unit=DOWN, files={}, current=None, last_good=None, container_release=None)
+BARE = replace(
+    SERVING, unit=DOWN, files={layout.services_file(): LISTED}, current=None, last_good=None, container_release=None
+)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +72,11 @@ LARGE = replace(SMALL, checkpoint=describe({"BF16": 150 * GIB}, CONFIG))
 def given(
     state: ServiceState | list[ServiceState] | None, plan: Any = PLAN, checkpoint: CheckpointState | None = SMALL
 ) -> tuple[StubHost, list[Any]]:
-    host = StubHost({ServiceRelease: state, CheckpointFiles: checkpoint})
+    host = StubHost({
+        ServiceRelease: state,
+        CheckpointFiles: checkpoint,
+        HostReleases: {"gpt-oss": None, "former-name": None},
+    })  # fmt: skip
     memory._told.clear()
     services = HostPlan("spark-1", HostSettings.model_validate({"weights": {"home": HOME}}), (plan,))
     return host, commands_of(host, service_running, plan=plan, services=services)
@@ -87,7 +96,19 @@ def test_a_host_that_serves_the_release_gets_nothing() -> None:
     # One round trip, which asks for all that decides.
     ((_, asked),) = host.asked
     assert asked["image"] == IMAGE
-    assert len(asked["files"]) == 4
+    assert len(asked["files"]) == 6
+
+
+def test_a_host_is_told_which_services_belong_on_it_without_a_start() -> None:
+    host, (placed, told) = given(
+        replace(SERVING, files={**SERVING.files, layout.services_file(): "of another fleet file"})
+    )
+    assert layout.services_file() in placed.get_raw_value()
+    assert placed.connector_arguments["_stdin"] == '{"services": ["gpt-oss"]}\n'
+    assert told.get_raw_value() == f"/usr/bin/python3 {engine.NEIGHBOURS} settle"
+    # Not those that belong there.
+    (warning,) = host.logged
+    assert warning.startswith("service former-name is on this host, and the fleet file does not have it")
 
 
 def test_a_bare_host_gets_the_release_and_one_start() -> None:
@@ -166,7 +187,10 @@ def test_what_the_service_will_take_is_shown_kept_and_asked_for_at_each_start() 
     assert any("KV cache" in line for line in host.logged)
     kept = json.loads(install.connector_arguments["_stdin"])["memory_plan"]
     assert kept["weights"]["size"] > GIB
-    assert gate_file(install) == {"needs": kept["start_needs"]}
+    told = gate_file(install)
+    assert (told["needs"], told["reserve"], told["service"]) == (kept["start_needs"], 8 * GIB, "gpt-oss")
+    # Of every engine, whichever the service itself is.
+    assert "llama-server" in told["engines"]
 
 
 def test_a_service_that_does_not_fit_is_refused_with_what_would() -> None:
@@ -182,7 +206,7 @@ def test_the_fleet_file_may_have_it_started_all_the_same() -> None:
     host, (install, *_) = given(BARE, service_plan(gate="lab-cpu", memory_plan="warn"), LARGE)
     assert any("started all the same" in line for line in host.logged)
     # The memory gate would only refuse what the owner wants.
-    assert gate_file(install) == {"needs": 0}
+    assert gate_file(install) == {"service": "gpt-oss", "needs": 0, "reserve": 8 * GIB, "engines": []}
 
 
 def test_a_draft_model_is_asked_for_counted_in_and_part_of_what_is_put_in_force() -> None:
@@ -203,7 +227,7 @@ def test_a_draft_model_is_asked_for_counted_in_and_part_of_what_is_put_in_force(
 def test_nothing_is_reckoned_without_a_checkpoint() -> None:
     host, (install, *_) = given(BARE, checkpoint=None)
     assert host.logged == []
-    assert gate_file(install) == {"needs": 0}
+    assert gate_file(install)["needs"] == 0
 
 
 def test_a_host_that_can_not_be_read_is_refused() -> None:
@@ -237,7 +261,7 @@ def test_a_key_that_is_there_is_left_and_the_server_too() -> None:
     release = build_release(OPEN, surroundings(image=IMAGE, commit=COMMIT, made_key="0123456789ab"))
     serving = replace(
         SERVING,
-        files={file.path: file.sha256 for file in release_files(release, {})},
+        files={**SERVING.files, **{file.path: file.sha256 for file in release_files(release, {})}},
         current=release.id,
         last_good=release.id,
         container_release=release.id,
@@ -323,3 +347,78 @@ def test_a_release_that_is_put_in_force_is_attested_by_that() -> None:
     _, commands = given(replace(BARE, attested=False))
 
     assert not any(" attest " in getattr(command, "get_raw_value", str)() for command in commands)
+
+
+PROVED = {"driver": "580.95.05", "docker": "28.3.3", "CUDA toolkit": "13.0.1-1"}
+PROVEN = replace(SERVING, versions=PROVED, proved_on=PROVED, started_on=PROVED)
+ON_GPU = service_plan(gate="lab-cpu", container={"gpus": True})
+
+
+def on(plan: Any, state: ServiceState, **changes: Any) -> tuple[StubHost, list[Any]]:
+    """A host that serves the plan's release; `changes`: to its state."""
+    built = build_release(plan, surroundings(image=IMAGE, commit=COMMIT))
+    services = HostPlan("spark-1", HostSettings.model_validate({"weights": {"home": HOME}}), (plan,))
+    listed = hashlib.sha256(str(memory.services_file(services).content).encode()).hexdigest()
+    written = {file.path: file.sha256 for file in release_files(built, {})}
+    changes |= {"files": {**written, layout.services_file(): listed}}
+    changes |= {"current": built.id, "last_good": built.id, "container_release": built.id}
+    return given(replace(state, **changes), plan)
+
+
+def test_nothing_upgraded_is_no_change() -> None:
+    host, commands = given(PROVEN)
+    assert (commands, host.logged) == ([], [])
+
+
+def test_after_an_upgrade_of_the_driver_it_is_restarted_once_with_the_change_named() -> None:
+    host, (stage, start, follow) = given(replace(PROVEN, versions={**PROVED, "driver": "580.126.09"}))
+    assert stage.get_raw_value().endswith("ledger.py stage")
+    assert "--attach" not in start.get_raw_value()
+    assert "--why 'driver 580.95.05 → 580.126.09'" in start.get_raw_value()
+    assert isinstance(follow, FunctionCommand)
+    told = "driver 580.95.05 → 580.126.09"
+    assert (host.logged[0], host.logged[-1]) == (
+        f"gpt-oss: changed on this host since release {RELEASE.id} was last proved: {told}",
+        f"gpt-oss is restarted, since it still has what was there before: {told}",
+    )
+
+
+def test_an_upgrade_of_the_toolkit_alone_is_told_and_left_to_the_gate() -> None:
+    host, commands = given(replace(PROVEN, versions={**PROVED, "CUDA toolkit": "13.0.2-1"}))
+    assert commands == []
+    assert "CUDA toolkit 13.0.1-1 → 13.0.2-1" in host.logged[0]
+
+
+def test_without_a_gate_that_it_serves_is_its_proof() -> None:
+    bare = service_plan()
+    _, (start, _) = on(bare, PROVEN, versions={**PROVED, "CUDA toolkit": "13.0.2-1"})
+    assert "--attach --ungated" in start.get_raw_value()
+
+
+MISMATCH = "the loaded driver is 580.95.05, and its libraries are 580.126.09"
+
+
+@pytest.mark.parametrize("state", [PROVEN, replace(PROVEN, unit=DOWN)], ids=["to be restarted", "down"])
+def test_no_start_is_tried_that_a_restart_of_the_host_must_come_before(state: ServiceState) -> None:
+    now = {**PROVED, "driver library": "580.126.09", "docker": "29.1.0"}
+    _, commands = on(ON_GPU, replace(state, versions=now, reboot=MISMATCH))
+    refusal = commands[0].get_raw_value()
+    assert f"spark-1: service gpt-oss is not started: {MISMATCH}" in refusal
+    assert "sudo reboot, and run again. What runs was left running." in refusal
+    assert refusal.endswith("exit 1")
+
+
+def test_an_engine_without_a_gpu_does_not_mind() -> None:
+    _, commands = given(replace(PROVEN, unit=DOWN, reboot=MISMATCH))
+    assert not any("exit 1" in str(one) for one in commands)
+
+
+def test_another_pin_of_our_own_is_another_release() -> None:
+    packages = {**PLAN.recipe.packages, "vllm": "9.9.9"}
+    newer = replace(PLAN, recipe=PLAN.recipe.model_copy(update={"packages": packages}))
+    _, (stage, start, _) = given(SERVING, newer)
+    request = json.loads(stage.connector_arguments["_stdin"])
+    assert request["id"] != RELEASE.id
+    assert request["release"]["image"] == image_reference(newer.recipe, Lock()) != IMAGE
+    # No part of the machine: a start of another release, and none of the same one.
+    assert "--why" not in start.get_raw_value()

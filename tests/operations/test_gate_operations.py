@@ -44,7 +44,7 @@ RESULT = GateResult(
     finished="2026-11-30T04:45:19Z",
     age_s=60.0,
     gpu="NVIDIA GB10 (simulated)",
-    driver="580.95.05",
+    versions={"driver": "580.95.05"},
     samples={"clock_mhz": {"min": 500.0, "median": 850.0, "max": 2418.0}},
     parts=parts(GOOD),
     faults=(),
@@ -178,6 +178,23 @@ def test_with_nothing_to_go_back_to_it_goes_on_serving_and_the_run_fails(last_go
     assert not any("--settle" in str(one) for one in commands)
     assert told in commands[-1].get_raw_value()
     assert "goes on serving" in commands[-1].get_raw_value()
+
+
+def test_a_last_good_release_that_fails_after_an_upgrade_names_what_has_changed() -> None:
+    before = {"driver": "580.95.05", "kernel": "6.17.0-1029-nvidia", "CUDA toolkit": "none"}
+    now = {**before, "driver": "580.126.09"}
+    upgraded = replace(PASSED, versions=now, proved_on=before)
+    host, commands = given(upgraded, with_result(upgraded, **SLOW_GATE, versions=now))
+    told = "since the machine has changed since it was measured: driver 580.95.05 → 580.126.09"
+    assert any(told in line for line in host.logged)
+    assert "Since it was last good: driver 580.95.05 → 580.126.09." in commands[-1].get_raw_value()
+    # Nothing was upgraded: it is said on what it was good.
+    same = replace(with_result(PASSED, **SLOW_GATE, versions=before), last_good="r1", versions=before, proved_on=before)
+    _, commands = given(replace(same, result=None), same)
+    assert (
+        "No part of the machine that was noted then has another version now (driver 580.95.05, "
+        "kernel 6.17.0-1029-nvidia)." in commands[-1].get_raw_value()
+    )
 
 
 def test_a_server_is_not_rolled_back_for_what_could_not_be_measured() -> None:
@@ -326,11 +343,11 @@ def test_it_is_held_to_the_median_of_the_fleets_other_hosts(
 
 @pytest.mark.parametrize("driver", ["580.126.09", "580.95.05"])
 def test_another_driver_and_who_asks_make_it_measure(driver: str) -> None:
-    changed = driver != RESULT.driver
+    changed = driver != RESULT.versions["driver"]
     new = with_result(PASSED, judgement=None, finished="2026-11-30T05:45:19Z")
-    host, commands = given(replace(PASSED, driver=driver), new, asked=not changed)
+    host, commands = given(replace(PASSED, versions={"driver": driver}), new, asked=not changed)
     assert measuring(commands[0])["measure"] == {"benchy": 3}
-    assert any(("the driver is" if changed else "asked to") in line for line in host.logged)
+    assert any(("driver 580.95.05 → 580.126.09" if changed else "asked to") in line for line in host.logged)
 
 
 def test_a_dataset_that_the_host_lacks_is_brought_and_one_that_is_another_is_refused() -> None:

@@ -274,6 +274,17 @@ def test_what_nothing_needs_is_removed_and_told_unless_the_fleet_file_forbids_it
     assert given(run, "spark-1", images_pruned, recipes=[RECIPE], wanted=False) == []
 
 
+def test_caches_that_no_release_is_proved_on_go_with_them(fleet: Fleet) -> None:
+    old = "gpt-oss/keyed/vllm-cpu-12.1-580.142-0a1b2c3d"
+    run = fleet(HostImages(THERE.images, caches=(old,)), THERE, THERE)
+    run.current_stage = StateStage.Prepare
+
+    (prune,) = given(run, "spark-1", images_pruned, recipes=[RECIPE], wanted=True)
+
+    assert "prune_images.py" in prune.get_raw_value()
+    assert run.hosts["spark-1"].logged == [f"not needed any more: caches {old}"]
+
+
 def test_images_are_looked_at_anew_after_a_run_has_changed_something(fleet: Fleet) -> None:
     run = fleet(THERE, THERE, THERE)
     host = run.hosts["spark-1"]

@@ -105,7 +105,9 @@ def test_a_job_is_looked_at_until_it_has_ended() -> None:
 
     assert followed(host)
     assert len(host.ran) == 3
-    assert all(command.endswith("job.py status image abc") for command in host.ran)
+    # The host itself waits, and answers when the job ends.
+    waits = ["", " --wait 0.4", " --wait 0.8"]
+    assert [command.partition("job.py ")[2] for command in host.ran] == [f"status{wait} image abc" for wait in waits]
     assert host.arguments["_sudo"] is True
     assert host.arguments["_timeout"] > 0
     assert "name" not in host.arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from modules.loading import DeviceWays, Rates, Reading, WayFigures
 from modules.operations import load_probe, weights
 from modules.operations.follow import follow
 from modules.operations.load_probe import load_rates_known, load_ways_known, tell_rates, tell_ways, ways_words
+from modules.reporting.record import load_record, note_load
 from modules.spec.lock import Lock
 from tests.operations.stub_host import StubHost, commands_of
 from tests.unit.release_samples import HOME, service_plan
@@ -47,6 +49,8 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(module, "load_fleet", lambda: office)
         monkeypatch.setattr(module, "read_lock", lambda _: Lock())
     monkeypatch.setattr(load_probe, "_told", set())
+    monkeypatch.setattr(load_probe, "load_record", partial(load_record, root=tmp_path))
+    monkeypatch.setattr(load_probe, "note_load", partial(note_load, root=tmp_path))
 
 
 def limited(seconds: float | None) -> Any:
@@ -54,7 +58,7 @@ def limited(seconds: float | None) -> Any:
     return type(PLAN)(**{**PLAN.__dict__, "model": model})
 
 
-def test_rates_that_are_known_are_not_measured_again() -> None:
+def test_rates_that_are_known_are_not_measured_again_and_kept_for_reports(tmp_path: Path) -> None:
     host = StubHost({LoadRates: Kept(rates=rates(5.0))})
 
     assert commands_of(host, load_rates_known, plan=limited(145), home=HOME) == []
@@ -62,6 +66,9 @@ def test_rates_that_are_known_are_not_measured_again() -> None:
     assert host.asked == [(LoadRates, {"directory": DIRECTORY, "file": None})]
     assert "66.0 GB of weights" in host.noops[0]
     assert host.logged == []
+    kept = load_record("office", host.name, PLAN.name, tmp_path).load
+    assert kept is not None
+    assert (kept.seconds, kept.limit_s) == (13.2, 145)
 
 
 def test_rates_that_are_not_known_are_measured_in_a_job_and_told() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from modules.facts import docker_daemon
 from modules.facts.docker_daemon import CONFIG, DaemonState, DockerDaemon
 from modules.facts.files import FileState
 from modules.operations.docker_config import merged, proxy_files, rendered
@@ -160,3 +163,52 @@ def test_a_unit_without_an_install_section_needs_no_enabling(state: str, enabled
 def test_an_absent_docker_is_read() -> None:
     state = DockerDaemon().parse(["begin", "ActiveState=inactive", "UnitFileState=", "ActiveEnterTimestamp=", "files"])
     assert (state.installed, state.enabled, state.active, state.config) == (False, False, False, None)
+
+
+def test_a_device_specification_of_a_former_driver_is_renewed_without_a_restart() -> None:
+    gone = "/usr/lib/aarch64-linux-gnu/libcuda.so.580.95.05"
+    (command,), host = given(replace(READY, stale_devices=(gone,)))
+    assert "nvidia-ctk cdi generate --format=yaml --output=/etc/cdi/nvidia.yaml.new" in command.get_raw_value()
+    assert "mv -f /etc/cdi/nvidia.yaml.new /etc/cdi/nvidia.yaml" in command.get_raw_value()
+    assert gone in host.logged[0]
+
+
+SPECIFICATION = """---
+cdiVersion: 0.5.0
+containerEdits:
+  hooks:
+  - args:
+    - nvidia-cdi-hook
+    hookName: createContainer
+    path: {folder}/nvidia-cdi-hook
+  mounts:
+  - containerPath: /usr/lib/aarch64-linux-gnu/libcuda.so.{driver}
+    hostPath: {folder}/libcuda.so.{driver}
+    options: [ro]
+devices:
+- containerEdits:
+    deviceNodes:
+    - path: /dev/null
+  name: all
+kind: nvidia.com/gpu
+"""
+
+
+@pytest.mark.parametrize("driver", ["580.126.09", "580.95.05"])
+def test_the_fact_finds_what_a_specification_names_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver: str
+) -> None:
+    specification = tmp_path / "nvidia.yaml"
+    monkeypatch.setattr(docker_daemon, "DEVICES", str(specification))
+    for name in ("nvidia-cdi-hook", "libcuda.so.580.126.09"):
+        (tmp_path / name).touch()
+    specification.write_text(SPECIFICATION.format(folder=tmp_path, driver=driver))
+    text = DockerDaemon().command(paths=[]).get_raw_value()
+    answer = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True).stdout.splitlines()
+    found = DockerDaemon().process(answer)
+    assert found is not None
+    stale = () if driver == "580.126.09" else (f"{tmp_path}/libcuda.so.580.95.05",)
+    assert found.stale_devices == stale
+    specification.unlink()
+    answer = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "Stale" not in "".join(answer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,11 @@ WHOLE = WeightsState(
 )
 
 
+LINE = f"sha256:{'0' * 64} 9"
+# What the lock holds of files.
+FILES: dict[str, dict[str, str]] = {}
+
+
 class Fleet:
     path = Path("fleet.yaml")
 
@@ -45,14 +52,18 @@ def lock(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the lock holds of models; empty at first."""
     models: dict[str, str] = {}
 
-    def record(_: Path, *, models: dict[str, str]) -> Lock:
-        held.update({**models, **held})
-        return Lock(models=held)
+    def record(
+        _: Path, *, models: dict[str, str] | None = None, files: dict[str, dict[str, str]] | None = None
+    ) -> Lock:
+        held.update({**(models or {}), **held})
+        listed.update(files or {})
+        return Lock(models=held, files=listed)
 
-    held = models
+    held, listed = models, FILES
+    listed.clear()
     monkeypatch.setattr(spread_board, "_board", {})
     monkeypatch.setattr(operations, "load_fleet", Fleet)
-    monkeypatch.setattr(operations, "read_lock", lambda _: Lock(models=held))
+    monkeypatch.setattr(operations, "read_lock", lambda _: Lock(models=held, files=listed))
     monkeypatch.setattr(operations, "record", record)
     return models
 
@@ -84,14 +95,26 @@ def test_a_model_that_is_verified_and_untouched_is_no_change() -> None:
     ],
 )
 def test_anything_else_is_fetched_and_verified_in_a_job(change: dict[str, object]) -> None:
-    _, (start, following) = given(WHOLE.model_copy(update=change))
+    _, (start, following, recording) = given(WHOLE.model_copy(update=change))
 
     command = start.get_raw_value()
     assert f"--commit {COMMIT}" in command
     assert f"--home {shlex.quote(WEIGHTS.home)}" in command
     assert "'--exclude=original/*'" in command
     assert f"--reserve-bytes {2 * 1024**3}" in command
+    assert "--locked" not in command
     assert following.function is follow
+    assert recording.function is record_commit
+
+
+def test_files_that_the_lock_has_are_handed_over_to_be_held_against_the_hubs() -> None:
+    FILES[f"owner/big@{COMMIT}"] = {"model.safetensors": LINE}
+
+    _, (placing, start, _) = given(WeightsState())
+
+    assert json.loads(placing.connector_arguments["_stdin"]) == {"model.safetensors": LINE}
+    (path,) = re.findall(r"--locked (\S+)", start.get_raw_value())
+    assert placing.get_raw_value().endswith(f"{path} 644")
 
 
 def test_a_loose_revision_follows_the_lock(lock: dict[str, str]) -> None:
@@ -101,7 +124,7 @@ def test_a_loose_revision_follows_the_lock(lock: dict[str, str]) -> None:
     assert commands == []
     assert host.asked[0][1]["revision"] == COMMIT
 
-    _, (start, _) = given(WHOLE.model_copy(update={"commit": OTHER}), LOOSE)
+    _, (start, _, _) = given(WHOLE.model_copy(update={"commit": OTHER}), LOOSE)
     assert f"--commit {COMMIT}" in start.get_raw_value()
 
 
@@ -114,7 +137,7 @@ def test_a_loose_revision_without_a_lock_is_resolved_by_the_host_and_kept() -> N
 
 
 def test_a_token_goes_by_a_file_that_only_root_reads() -> None:
-    _, (placing, start, _) = given(WeightsState(), PINNED.model_copy(update={"token": "hub"}))
+    _, (placing, start, _, _) = given(WeightsState(), PINNED.model_copy(update={"token": "hub"}))
 
     assert placing.connector_arguments["_stdin"] == "value of hub\n"
     assert placing.get_raw_value().endswith("/etc/tinderbox/hub-token.hub 600")

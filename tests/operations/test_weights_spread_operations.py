@@ -89,7 +89,7 @@ def test_one_fetches_and_the_others_take_it_from_there() -> None:
     one, other = Host("spark-1", LACKING), Host("spark-2", LACKING)
     seen(one, other)
 
-    start, following = ran(one, weights_fetched)
+    start, following, _ = ran(one, weights_fetched)
     assert "fetch_weights.py" in text(start)
     assert following.function is follow
     assert ran(other, weights_fetched) == []
@@ -132,7 +132,7 @@ def test_where_nobody_can_give_it_a_host_fetches_it_itself() -> None:
     one, other = Host("spark-1", WHOLE), Host("spark-2", LACKING)
     seen(one, other)
 
-    start, _ = ran(other, weights_taken)
+    start, _, _ = ran(other, weights_taken)
 
     assert "fetch_weights.py" in text(start)
 

@@ -404,6 +404,12 @@ STORIES: dict[str, Story] = {
         "httpx.ConnectError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate in "
         "certificate chain (_ssl.c:1000)\n",
     ),
+    "certificate-not-valid-now": Story(
+        "fetch",
+        "ERROR: Could not install: HTTPSConnectionPool(host='pypi.lab', port=443): Max retries exceeded (Caused by "
+        "SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate "
+        "is not yet valid (_ssl.c:992)')))\n",
+    ),
     "nccl-socket": Story(
         "engine",
         "spark-1:99:99 [0] NCCL INFO NET/Socket : Using [0]enp1s0f1np1:192.168.100.1<0>\n" + VLLM_LOADED + VLLM_SERVING,
@@ -421,6 +427,45 @@ STORIES: dict[str, Story] = {
         "kernel",
         "earlyoom[811]: low memory! at or below SIGTERM limits: mem 10.00%, swap 10.00%\n"
         'earlyoom[811]: sending SIGTERM to process 4711 uid 0 "VLLM::EngineCor": badness 1180, VmRSS 98211 MiB\n',
+    ),
+    "load-guard-stopped": Story(
+        "engine",
+        VLLM_HEAD
+        + "load-guard: gave the page cache back: the engine loads, and little memory is free\n"
+        + "load-guard: stopped the engine: it was loading, and 1.87 GiB of memory were left, less than the 2.00 GiB "
+        + "without which this host stops answering\n",
+        "await-ready: not ready after 61 s: the load guard stopped it, since memory ran out while it loaded\n"
+        "memory-return: 110.2 GiB are available again after 4 s\n",
+        head="memory-gate: 117.1 GiB are available, 92.0 GiB are needed\n",
+    ),
+    "memory-gate-refused": Story(
+        "engine",
+        "memory-gate: refused: 92.0 GiB are needed, 31.4 GiB available. Held by:\n"
+        "memory-gate:   ollama (pid 4711): 3.1 GiB\nmemory-gate:   on the GPU: 4711, /usr/bin/ollama, 80100 MiB\n",
+        head="",
+    ),
+    "another-engine": Story(
+        "engine",
+        "memory-gate: refused: another engine runs here, which the memory plan does not count in: "
+        "vllm serve (pid 4711 in container my-vllm)\n",
+        "memory-gate: stop it, or have it run as a service of the same fleet file; nothing was killed\n",
+        head="",
+    ),
+    "memory-not-returned": Story(
+        "engine",
+        "memory-return: 34.2 GiB of the memory have not come back after 15 s: 80.1 GiB are available, 114.3 GiB were "
+        "to be\n",
+    ),
+    "server-wedged": Story(
+        "engine",
+        VLLM_LOADED
+        + VLLM_SERVING
+        + "watchdog: wedged: no reply and no token counted in 3 checks over 361 s; the GPU is 96 % busy at 14.1 W\n"
+        + "GPU: clock_mhz 611, power_w 14.1, temperature_c 41, utilisation_percent 96\n",
+    ),
+    "gpu-lost-by-reload": Story(
+        "engine",
+        "gpu-check: service embed is restarted: its container had lost the GPU after systemd read its units anew\n",
     ),
     "batched-tokens-too-large": Story(
         "engine",

@@ -6,6 +6,7 @@ can be ended right before any of them, as `kill -9` does.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -43,6 +44,9 @@ class Machine:
         self.state, self.enabled = INACTIVE, False
         self.engine: str | None = None
         self.has_image = True
+        # What the machine is now, and what it was when the engine was started.
+        self.versions: dict[str, str | None] = {"driver": "580.1", "CUDA toolkit": "13.0.1"}
+        self.started_on: dict[str, str | None] = {}
         self.gated, self.wrong, self.effects, self.cut_at = True, list[str](), 0, -1
 
     def effect(self) -> None:
@@ -72,6 +76,7 @@ class Machine:
             if len(files) != 1:
                 self.wrong.append(f"started from the files of {files}")
             self.engine, self.state = files.pop(), STARTING
+            self.started_on = dict(self.versions)
         if verb in {"enable", "disable"}:
             self.enabled = verb == "enable"
         return True
@@ -96,19 +101,20 @@ class Machine:
             "id": release,
             "release": {"image": "i"},
             "files": self.files(release),
-            "directories": [],
+            "caches": [],
         }
 
     def seen(self) -> ServiceState:
         """What a run is told of the host."""
         found, pending = standings(self.ledger), activation.read_pending(self.ledger)
+        current = self.ledger.linked("current")
         barred = {name: one["barred"] for name, one in found.items() if one["barred"]}
         paths = [file["path"] for file in self.files("any")]
         return ServiceState(
             systemd=255,
             unit=UnitState(self.state["ActiveState"], self.state["SubState"], self.enabled, stale=False, job=False),
             files={path: sha256(Path(path)) for path in paths},
-            current=self.ledger.linked("current"),
+            current=current,
             last_good=self.ledger.linked("last-good"),
             image="i",
             container_release=self.engine,
@@ -118,6 +124,9 @@ class Machine:
             standings={name: one["standing"] for name, one in found.items()},
             barred={name: Barred(one["event"], one["at"]) for name, one in barred.items()},
             pending=Underway(pending.release, pending.back, pending.instead, pending.ungated) if pending else None,
+            versions=self.versions,
+            proved_on=(self.ledger.entry(current) or {}).get("proved_on") if current else None,
+            started_on=self.started_on or None,
         )
 
     def program(self, *words: str) -> int:
@@ -131,7 +140,7 @@ class Machine:
         state = self.seen()
         release: Any = SimpleNamespace(id=wanted)
         files = tuple(HostFile(file["path"], file["content"], secret=file["secret"]) for file in self.files(wanted))
-        action = decide(release, files, state)
+        action = decide(release, files, state, gated=self.gated)
         if turned_away(release, action, state) is not None and not forced:
             if state.pending is not None:
                 self.program("--settle")
@@ -146,11 +155,11 @@ class Machine:
 
     def gate(self, wanted: str) -> int:
         """Measure and judge, unless it is known to have passed."""
-        if self.ledger.linked("last-good") == wanted:
+        if self.ledger.linked("last-good") == wanted and not self.seen().upgraded:
             return 0
         result = self.root / "gates" / SERVICE / f"{wanted}.json"
         result.parent.mkdir(parents=True, exist_ok=True)
-        result.write_text("{}")
+        result.write_text(json.dumps({"versions": self.versions}))
         good = wanted not in self.slow
         judgement = {"verdict": "PASS" if good else "FAIL", "thresholds": "t"}
         former = self.ledger.linked("last-good")
@@ -168,6 +177,8 @@ class Machine:
             "standings": dict(state.standings),
             "barred": sorted(state.barred),
             "pending": state.pending,
+            "proved on": state.proved_on,
+            "started on": state.started_on,
             "engine": self.engine,
             "unit": self.state["ActiveState"],
             "enabled": self.enabled,
@@ -211,6 +222,8 @@ def machines(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[..., Mac
     monkeypatch.setattr(service_server, "journal", lambda *_: ["await-ready: not ready after 3 s: it broke"])
     monkeypatch.setattr(start_service, "Ledger", lambda service: Ledger(service, now[0].root))
     monkeypatch.setattr(
-        start_service, "Server", lambda book, unit, say: service_server.Server(book, unit, say, now[0].pass_time)
+        start_service,
+        "Server",
+        lambda book, unit, say: service_server.Server(book, unit, say, now[0].pass_time, lambda _: now[0].versions),
     )
     return make

@@ -15,6 +15,7 @@ from modules.reporting.report import (
     GateReport,
     HistoryPoint,
     HostReport,
+    LoadReport,
     MemoryPart,
     MemoryReport,
     MetricReport,
@@ -118,6 +119,20 @@ MEMORY = MemoryReport(
     machine_bytes=int(121.6 * GIB),
 )
 
+LOAD = LoadReport(
+    bytes=66_400_000_000,
+    disk="ESL04TBTLCZ /dev/nvme0n1p2 ext4",
+    way="read",
+    cold=2.0e9,
+    warm=10.0e9,
+    direct=5.0e9,
+    seconds=33.2,
+    limit_s=145,
+)
+SLOW_LOAD = LOAD.model_copy(
+    update={"cold": 0.18e9, "direct": 0.18e9, "seconds": 368.9, "slow": "the weights will take 369 s or more to load"}
+)
+
 
 def service(gate: GateReport | None, release: str | None = "638676b59d32", **more: object) -> ServiceReport:
     return ServiceReport.model_validate(
@@ -183,6 +198,7 @@ GOOD = HostReport(
             ),
             history=GOOD_HISTORY,
             memory=MEMORY,
+            load=LOAD,
             unit="active (running)",
             releases=RELEASES,
         ),
@@ -240,6 +256,7 @@ SLOW = HostReport(
                 ("638676b59d32", 11.04, Verdict.FAIL),
             ),
             memory=MEMORY,
+            load=SLOW_LOAD,
         ),
     ),
 )

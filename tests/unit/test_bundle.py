@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.unit.safetensors_samples import shard
+
 # As the programs import them on a host, so that what is patched here is what they use.
+
 if TYPE_CHECKING:
     from modules.hostside import (
         bundle_state,
@@ -41,7 +44,7 @@ else:
 
 COMMIT = "c" * 40
 FILTERS: dict[str, list[str]] = {"include": [], "exclude": []}
-LARGE, SMALL = b"weights " * 1000, b'{"a": 1}'
+LARGE, SMALL = shard(8000, b"weights "), b'{"a": 1}'
 
 
 def git_blob(content: bytes) -> str:
@@ -246,7 +249,9 @@ def test_weights_come_from_the_bundle_verified_and_as_the_hub_lays_them_out(
     stamp = weights_stamp.read_stamp(repository, COMMIT)
     assert stamp is not None
     assert weights_stamp.touched(stamp) == []
-    assert json.loads((host / "result.json").read_text()) == {"commit": COMMIT, "notes": []}
+    found = json.loads((host / "result.json").read_text())
+    assert (found["commit"], found["notes"]) == (COMMIT, [])
+    assert found["files"] == {file.path: file.line for file in FILES}
 
 
 @pytest.mark.parametrize(

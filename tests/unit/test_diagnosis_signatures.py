@@ -86,6 +86,16 @@ HEALTHY: dict[str, tuple[LogSource, str]] = {
         + VLLM_LOADED
         + VLLM_SERVING,
     ),
+    "a start and a stop under gate and guard": (
+        "engine",
+        "memory-gate: 117.1 GiB are available, 92.0 GiB are needed\n"
+        + VLLM_HEAD
+        + "load-guard: gave the page cache back: the engine loads, and little memory is free\n"
+        + VLLM_LOADED
+        + "await-ready: ready after 95 s: 'Hello!'\n"
+        + VLLM_SERVING
+        + "memory-return: 116.8 GiB are available again after 3 s\n",
+    ),
     "vllm sample": ("engine", (SAMPLES / "vllm-start.txt").read_text()),
     "sglang sample": ("engine", (SAMPLES / "sglang-start.txt").read_text()),
     "llama-server sample": ("engine", (SAMPLES / "llama-server-start.txt").read_text()),

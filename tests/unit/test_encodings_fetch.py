@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 import threading
+import urllib.error
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +94,14 @@ def test_nothing_but_the_published_content_gets_the_name(
     told = capsys.readouterr().err
     assert words in told
     assert mirror.url in told
+
+
+def test_a_wrong_clock_is_told_from_an_authority_that_is_not_trusted() -> None:
+    late = urllib.error.URLError(ssl.SSLCertVerificationError(1, "certificate verify failed: certificate has expired"))
+    other = urllib.error.URLError(ssl.SSLCertVerificationError(1, "CERTIFICATE_VERIFY_FAILED: self-signed certificate"))
+
+    assert "set the clock (timedatectl)" in fetch_encodings.explain(late, PUBLISHED)
+    assert "network.ca_bundle" in fetch_encodings.explain(other, PUBLISHED)
 
 
 def test_a_file_that_was_truncated_on_the_host_is_replaced(mirror: Mirror) -> None:

@@ -42,7 +42,7 @@ def see(root: Path, what: str) -> str:
 
 def put_in_force(root: Path, image: str = IMAGE) -> Ledger:
     request: dict[str, Any] = {
-        "service": "gpt-oss", "id": "r1", "release": {"image": image}, "files": [], "directories": [],
+        "service": "gpt-oss", "id": "r1", "release": {"image": image}, "files": [], "caches": [],
     }  # fmt: skip
     stage(request, root)
     ledger = Ledger("gpt-oss", root)

@@ -125,3 +125,40 @@ def test_an_image_that_can_not_be_asked_for_is_not_called_missing() -> None:
     assert lacking(RELEASE, replace(SERVING, image=None, docker_answers=False)) == [
         "a dockerd that answers (stage: runtime)"
     ]
+
+
+PROVED = {"driver": "580.95.05", "docker": "28.3.3", "CUDA toolkit": "13.0.1-1"}
+PROVEN = replace(SERVING, versions=PROVED, proved_on=PROVED, started_on=PROVED)
+
+
+@pytest.mark.parametrize(
+    ("upgraded", "restarted"),
+    [
+        ({}, False),
+        ({"driver": "580.126.09"}, True),
+        ({"docker": "29.1.0"}, True),
+        ({"CUDA toolkit": "13.0.2-1"}, False),
+        ({"CUDA toolkit": "13.0.2-1", "docker": "29.1.0"}, True),
+        # dockerd does not answer, or nvidia-smi does not.
+        ({"driver": None, "docker": None}, False),
+    ],
+)
+def test_a_server_is_restarted_for_what_it_still_has_of_before(upgraded: dict[str, str], restarted: bool) -> None:
+    state = replace(PROVEN, versions={**PROVED, **upgraded})
+    assert decide(RELEASE, FILES, state) is (Action.RESTART if restarted else Action.NOTHING)
+    # Restarted since, by a boot or by docker's own upgrade: it has taken all up. Without a gate that is its proof.
+    since = replace(state, started_on=state.versions)
+    assert decide(RELEASE, FILES, since) is Action.NOTHING
+    assert decide(RELEASE, FILES, since, gated=False) is (Action.ATTACH if state.upgraded else Action.NOTHING)
+
+
+def test_a_start_of_which_nothing_was_noted_is_taken_for_that_of_the_proof() -> None:
+    state = replace(PROVEN, started_on=None, versions={**PROVED, "driver": "580.126.09"})
+    assert decide(RELEASE, FILES, state) is Action.RESTART
+    # Of a release from before anything was noted nothing is known.
+    assert decide(RELEASE, FILES, replace(state, proved_on=None)) is Action.NOTHING
+
+
+def test_another_release_is_put_in_force_whatever_was_upgraded() -> None:
+    state = replace(PROVEN, current="other", versions={**PROVED, "driver": "580.126.09"})
+    assert decide(RELEASE, FILES, state) is Action.INSTALL

@@ -15,6 +15,7 @@ from modules.hostside import start_container
 from modules.hostside.activation import Pending, read_pending, write_pending
 from modules.hostside.judge_release import judge
 from modules.hostside.ledger import Ledger, stage
+from modules.hostside.release_story import standing, was_good
 
 
 @pytest.fixture
@@ -22,6 +23,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What systemctl is asked."""
     seen: list[list[str]] = []
     monkeypatch.setattr(subprocess, "run", lambda command, **_: seen.append(command))
+    # No engine runs.
+    monkeypatch.setattr("gpus_kept.run", lambda *_: None)
     return seen
 
 
@@ -34,7 +37,7 @@ def request(tmp_path: Path, release: str = "r1") -> dict[str, Any]:
             {"path": str(tmp_path / "etc/unit"), "content": f"unit of {release}\n", "secret": False},
             {"path": str(tmp_path / "etc/secret.env"), "content": "KEY=hidden\n", "secret": True},
         ],
-        "directories": [str(tmp_path / "caches/vllm")],
+        "caches": ["vllm"],
     }
 
 
@@ -54,7 +57,6 @@ def test_staging_touches_nothing_that_is_in_force(tmp_path: Path, commands: list
     assert (tmp_path / "etc/unit").read_text() == "unit of r1\n"
     assert Ledger("gpt-oss", tmp_path).linked("current") == "r1"
     assert stat.S_IMODE((tmp_path / "etc/secret.env.r2").stat().st_mode) == 0o600
-    assert (tmp_path / "caches/vllm").is_dir()
     assert commands == []
 
 
@@ -193,3 +195,59 @@ def test_only_devices_that_are_there_are_passed_on() -> None:
     assert start_container.with_devices(command, ["/dev/null", "/dev/no-such-node"]) == [
         *["docker", "run", "--device", "/dev/null", "--rm", "image"],
     ]
+
+
+BEFORE, NOW = {"driver": "580.95.05", "docker": "28"}, {"driver": "580.126.09", "docker": "28"}
+
+
+def test_what_a_release_was_proved_on_is_kept_with_it(tmp_path: Path, commands: list[list[str]]) -> None:
+    ledger = in_force(tmp_path, "r1", "ready")
+    ledger.prove("r1", "PASS", BEFORE)
+    # Staged again, as for a start, and not known what it is on: what is known stays.
+    stage(request(tmp_path), tmp_path)
+    ledger.mark("r1", "activated")
+    ledger.prove("r1", "PASS", None)
+    entry = ledger.entry("r1")
+    assert entry is not None
+    assert entry["proved_on"] == BEFORE
+    assert [event["event"] for event in entry["events"]] == ["ready", "good", "activated", "good"]
+    assert commands
+
+
+def test_a_release_is_proved_again_where_something_was_upgraded(tmp_path: Path, commands: list[list[str]]) -> None:
+    ledger = in_force(tmp_path, "r1", "ready")
+    ledger.prove("r1", "PASS", BEFORE)
+    ledger.prove("r1", "PASS", NOW)
+    entry = ledger.entry("r1")
+    assert entry is not None
+    assert entry["proved_on"] == NOW
+    assert {name: entry["events"][-1].get(name) for name in ("event", "note", "changed")} == {
+        "event": "proved again", "note": "PASS", "changed": "driver 580.95.05 → 580.126.09",
+    }  # fmt: skip
+    assert (standing(entry), was_good(entry), ledger.linked("last-good")) == ("good", True, "r1")
+    ledger.prove("r1", "PASS", NOW)
+    assert (ledger.entry("r1") or {})["events"][-1]["event"] == "good"
+    assert commands
+
+
+def measured(tmp_path: Path, versions: dict[str, str]) -> None:
+    path = tmp_path / "gates/gpt-oss/r1.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"versions": versions}))
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_the_gate_notes_on_what_it_measured(tmp_path: Path, commands: list[list[str]], good: bool) -> None:
+    ledger = in_force(tmp_path, "r1", "ready")
+    judgement: dict[str, Any] = {"service": "gpt-oss", "id": "r1", "judgement": {"verdict": "x", "thresholds": "t"}}
+    measured(tmp_path, BEFORE)
+    judge({**judgement, "good": True}, tmp_path)
+    measured(tmp_path, NOW)
+    judge({**judgement, "good": good, "reason": "too slow"}, tmp_path)
+    entry = ledger.entry("r1")
+    assert entry is not None
+    assert entry["events"][-1]["event"] == ("proved again" if good else "gate failed")
+    assert entry["events"][-1]["changed"] == "driver 580.95.05 → 580.126.09"
+    # What failed was proved on nothing new.
+    assert entry["proved_on"] == (NOW if good else BEFORE)
+    assert commands

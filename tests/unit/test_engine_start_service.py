@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from modules.hostside.activation import Pending, write_pending
 from modules.hostside.ledger import stage
 from modules.hostside.release_story import standing
 from modules.hostside.service_unit import FAILED, READY, UNDERWAY, milestone, start_outcome, why_not_ready
@@ -80,6 +81,11 @@ def test_the_newest_milestone_counts() -> None:
 def test_why_a_start_failed_in_one_line(line: str, told: str) -> None:
     found = why_not_ready(["noise", line, "noise"], {"ActiveState": "failed", "Result": "exit-code"})
     assert found.startswith(told)
+
+
+def test_what_the_load_guard_did_is_told_before_what_others_saw_of_it() -> None:
+    lines = ["load-guard: stopped the engine: it was loading", "await-ready: not ready after 9 s: the server has ended"]
+    assert why_not_ready(lines, {}) == "stopped the engine: it was loading"
 
 
 @pytest.fixture
@@ -263,3 +269,45 @@ def test_what_a_failed_gate_would_go_back_to_must_be_on_the_host(
     assert machine.run("slow") == 1
     assert machine.engine == "slow"
     assert "release old lacks its image i: it goes on serving" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("release", "serves"), [("good", ()), ("bad", ("former",))])
+def test_a_service_that_the_fleet_file_has_no_more_makes_way_and_is_back_where_that_was_in_vain(
+    machine_of: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    release: str,
+    serves: tuple[str, ...],
+) -> None:
+    machine = staged(machine_of({"good"}), release)
+    running = {"former"}
+
+    def back(_: object, others: tuple[str, ...]) -> list[str]:
+        running.update(others)
+        return list(others)
+
+    # As release_switch.py has them.
+    for name, act in {
+        "in_the_way": lambda _: tuple(running),
+        "make_way": lambda _, others: running.difference_update(others),
+        "have_back": back,
+    }.items():
+        monkeypatch.setattr(f"release_switch.{name}", act)
+    assert machine.program(release) == (1 if serves else 0)
+    assert tuple(running) == serves
+    told = capsys.readouterr().out
+    assert ("former, which had made way for it, serves again" in told) == bool(serves)
+
+
+def test_who_made_way_is_known_over_a_cut(machine_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = staged(machine_of(set()), "bad")
+    write_pending(machine.ledger, Pending("bad", aside=("former",)))
+    asked: list[tuple[str, ...]] = []
+
+    def nothing_back(_: object, others: tuple[str, ...]) -> list[str]:
+        asked.append(others)
+        return []
+
+    monkeypatch.setattr("release_switch.have_back", nothing_back)
+    assert machine.program("bad") == 1
+    assert asked == [("former",)]

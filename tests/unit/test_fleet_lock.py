@@ -50,6 +50,17 @@ def test_entry_that_is_there_stays(fleet_file: Path) -> None:
     assert record(fleet_file, models={"a/b@main": OTHER}).commit("a/b", "main") == COMMIT
 
 
+def test_files_of_a_commit_are_added_and_never_changed(fleet_file: Path) -> None:
+    small, large = f"git:{OTHER} 5", f"sha256:{'1' * 64} 66"
+    record(fleet_file, files={f"a/b@{COMMIT}": {"config.json": small}})
+    record(fleet_file, files={f"a/b@{COMMIT}": {"config.json": large, "x.safetensors": large}})
+
+    assert read_lock(fleet_file).listing("a/b", COMMIT) == {"config.json": small, "x.safetensors": large}
+    assert read_lock(fleet_file).listing("a/b", OTHER) == {}
+    with pytest.raises(ValidationError):
+        record(fleet_file, files={"a/c@x": {"config.json": "5 bytes"}})
+
+
 def test_text_is_stable_and_commented(fleet_file: Path) -> None:
     record(fleet_file, models={"z/z@main": COMMIT, "a/a@main": OTHER})
     record(fleet_file, images={"registry/x:1": DIGEST})

@@ -28,7 +28,7 @@ STORED = GateResult(
     finished="2026-11-30T04:45:19Z",
     age_s=3600.0,
     gpu=None,
-    driver="580.95.05",
+    versions={"driver": "580.95.05"},
     samples={},
     parts={"benchy": [{"report": json.loads(GOOD), "runs": 3}]},
     faults=(),
@@ -81,7 +81,7 @@ def result(**judged: object) -> GateResult:
 
 def state(result: GateResult | None, driver: str | None = "580.95.05") -> GateState:
     unit = UnitState(active="active", sub="running", enabled=True, stale=False, job=False)
-    return GateState(current="r1", last_good="r1", commit="c", unit=unit, result=result, driver=driver)
+    return GateState(current="r1", last_good="r1", commit="c", unit=unit, result=result, versions={"driver": driver})
 
 
 def why(found: GateState, gate: Gate = GATE, *, asked: bool = False) -> str | None:
@@ -117,9 +117,11 @@ def test_another_workload_is_measured() -> None:
 
 def test_another_driver_is_a_reason_and_an_unknown_one_is_none() -> None:
     passed = result(**PASSED)
-    assert why(state(passed, "580.126.09")) == "the driver is 580.126.09 now, and was 580.95.05 when it was measured"
+    assert why(state(passed, "580.126.09")) == (
+        "the machine has changed since it was measured: driver 580.95.05 → 580.126.09"
+    )
     assert why(state(passed, None)) is None
-    assert why(state(replace(passed, driver=None))) is None
+    assert why(state(replace(passed, versions={}))) is None
 
 
 def test_an_old_result_is_measured_again_where_the_fleet_file_says_so() -> None:

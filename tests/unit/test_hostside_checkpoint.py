@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from modules.hostside.checkpoint import INDEX, summarize
+from modules.hostside.checkpoint import INDEX, structure, summarize
 from modules.lab.model.weights import Tensor, serialize
 from modules.memory import from_summary
 
@@ -263,3 +263,35 @@ def test_a_missing_part_is_said(tmp_path: Path) -> None:
     problems = summarize(tmp_path, "m-00001-of-00002.gguf")["problems"]
 
     assert problems == ["m-00002-of-00002.gguf: No such file or directory"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (cut, "model-00001-of-00002.safetensors: cut off: "),
+        (error_page, "no safetensors file"),
+        (gap, "b begins at byte 26, the one before it ends at 24"),
+        (missing_shard, "model-00001-of-00002.safetensors: not here, and the index names it"),
+        (in_the_wrong_shard, "b: not in model-00002-of-00002.safetensors, where the index has it"),
+        (in_two_shards, "b: in model-00001-of-00002.safetensors and model-00002-of-00002.safetensors"),
+        (broken_index, "no `weight_map`"),
+        (not_in_the_index, None),
+        (broken_config, None),
+    ],
+)
+def test_only_what_no_engine_can_load_is_a_fault_of_the_structure(
+    snapshot: Path, damage: Callable[[Path], None], said: str | None
+) -> None:
+    assert structure(snapshot) == []
+
+    damage(snapshot)
+
+    found = structure(snapshot)
+    assert len(found) == (0 if said is None else 1), found
+    assert said is None or said in found[0]
+
+
+def test_a_model_of_other_files_has_no_such_structure(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"x")
+
+    assert structure(tmp_path) == []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from modules.hostside import memory_gate
-from modules.hostside.memory_gate import WAIT_S, await_room, holders, main, meminfo
+from modules.hostside.engine_processes import EngineProcess
+from modules.hostside.memory_gate import WAIT_S, await_room, holders, main, others
+from modules.hostside.memory_room import meminfo
 
 GIB = 1024**3
 
@@ -47,19 +50,19 @@ def test_sizes_are_bytes(proc: Path) -> None:
 
 
 def test_what_is_free_needs_no_dropping(proc: Path) -> None:
-    assert await_room(5 * GIB, proc, sleep=never) == 100 * GIB
+    assert await_room(5 * GIB, proc, sleep=never, bounds=()) == 100 * GIB
     assert not dropped(proc)
 
 
 def test_page_cache_in_the_way_is_dropped(proc: Path) -> None:
-    assert await_room(90 * GIB, proc, sleep=never) == 100 * GIB
+    assert await_room(90 * GIB, proc, sleep=never, bounds=()) == 100 * GIB
     assert dropped(proc)
 
 
 def test_page_cache_that_can_not_be_dropped_is_borne(proc: Path) -> None:
     (proc / "sys/vm/drop_caches").unlink()
     (proc / "sys/vm").rmdir()
-    assert await_room(90 * GIB, proc, sleep=never) == 100 * GIB
+    assert await_room(90 * GIB, proc, sleep=never, bounds=()) == 100 * GIB
 
 
 def test_memory_that_comes_back_late_is_waited_for(proc: Path) -> None:
@@ -70,13 +73,13 @@ def test_memory_that_comes_back_late_is_waited_for(proc: Path) -> None:
         if len(pauses) == 3:
             machine(proc, available=119, free=119)
 
-    assert await_room(110 * GIB, proc, sleep=stopped_at_last) == 119 * GIB
+    assert await_room(110 * GIB, proc, sleep=stopped_at_last, bounds=()) == 119 * GIB
     assert len(pauses) == 3
 
 
 def test_the_wait_ends(proc: Path) -> None:
     pauses: list[float] = []
-    assert await_room(110 * GIB, proc, sleep=pauses.append) == 100 * GIB
+    assert await_room(110 * GIB, proc, sleep=pauses.append, bounds=()) == 100 * GIB
     assert WAIT_S <= sum(pauses) <= WAIT_S + 5
 
 
@@ -109,3 +112,62 @@ def test_without_a_plan_every_start_passes(tmp_path: Path, text: str, monkeypatc
     (tmp_path / "plan.json").write_text(text)
     assert main([str(tmp_path / "plan.json")]) == 0
     assert main([str(tmp_path / "missing.json")]) == 0
+
+
+def test_a_limit_of_its_control_group_counts_as_the_machines_memory(proc: Path, tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    for name, text in (("memory.max", f"{8 * GIB}"), ("memory.current", f"{3 * GIB}"), ("memory.stat", "")):
+        (group / name).write_text(text)
+    assert await_room(5 * GIB, proc, sleep=never, bounds=[group]) == 5 * GIB
+    assert await_room(6 * GIB, proc, sleep=lambda _: None, bounds=[group]) == 5 * GIB
+
+
+MINE, NEIGHBOUR = EngineProcess(7, "vllm serve", "gpt-oss", "c"), EngineProcess(8, "vllm serve", "small", "d")
+STRANGER = EngineProcess(9, "llama-server")
+
+
+def test_services_of_the_same_fleet_file_are_no_strangers() -> None:
+    assert others(["p"], ["small"], look=lambda _: [NEIGHBOUR], sleep=never) == []
+
+
+def test_a_stranger_gets_a_minute_to_end_and_is_then_told() -> None:
+    pauses: list[float] = []
+    assert others(["p"], ["small"], lambda _: [MINE, NEIGHBOUR, STRANGER], pauses.append) == [MINE, STRANGER]
+    assert WAIT_S <= sum(pauses) <= WAIT_S + 5
+    ending = [[STRANGER], []]
+    assert others(["p"], [], lambda _: ending.pop(0), lambda _: None) == []
+
+
+def plan_with_engines(folder: Path) -> list[str]:
+    document = {"service": "gpt-oss", "needs": GIB, "engines": ["vllm serve"]}
+    (folder / "plan.json").write_text(json.dumps(document))
+    (folder / "services.json").write_text(json.dumps({"services": ["gpt-oss", "small"]}))
+    return [str(folder / "plan.json"), "--beside", str(folder / "services.json"), "--before", str(folder / "r" / "b")]
+
+
+def test_a_start_beside_a_stranger_is_refused_and_nothing_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(memory_gate, "others", lambda *_: [MINE, STRANGER])
+    monkeypatch.setattr(os, "kill", pytest.fail)
+    assert main(plan_with_engines(tmp_path)) == 1
+    told = capsys.readouterr().out
+    assert "refused: another engine runs here" in told
+    assert "vllm serve (pid 7 in container c, service gpt-oss of Tinderbox); llama-server (pid 9)" in told
+
+
+def test_its_own_service_is_not_beside_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def nobody(*words: object) -> list[EngineProcess]:
+        asked.extend(words)
+        return []
+
+    monkeypatch.setattr(memory_gate, "others", nobody)
+    monkeypatch.setattr(memory_gate, "await_room", lambda needs: needs)
+    assert main(plan_with_engines(tmp_path)) == 0
+    assert asked == [["vllm serve"], {"small"}]
+    # What a stop waits for afterwards.
+    assert int((tmp_path / "r" / "b").read_text()) == GIB

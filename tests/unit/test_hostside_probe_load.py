@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from modules.hostside import load_ways, loaders, page_cache
+from modules.hostside import load_ways, loaders, page_cache, probe_ways
 from modules.hostside.disk_rates import BLOCK, by_mapping, by_reading, cold_and_warm, direct, sample
+from modules.hostside.kept_load import kept_load
 from modules.hostside.load_ways import all_turns, chosen
 from modules.hostside.probe_load import disk_under
 from modules.hostside.probe_ways import container_arguments, sample_bytes
@@ -61,12 +62,35 @@ def test_another_disk_or_other_files_are_measured_anew(snapshot: Path) -> None:
     probe(snapshot)
     (kept,) = (snapshot.parent / "probes").iterdir()
     document = json.loads(kept.read_text())
-    kept.write_text(json.dumps(document | {"disk": {"source": "/dev/other", "type": "ext4"}}))
+    other = {**document["about"], "disk": {"source": "/dev/other", "type": "ext4"}}
+    kept.write_text(json.dumps({**document, "about": other}))
     assert probe(snapshot, "--recall")[1] == "null"
     kept.write_text(json.dumps(document))
     assert probe(snapshot, "--recall")[1] != "null"
     (snapshot / "model-3.safetensors").write_bytes(DATA)
     assert probe(snapshot, "--recall")[1] == "null"
+
+
+def test_what_is_kept_is_told_in_a_report_for_as_long_as_it_holds(snapshot: Path) -> None:
+    model, probes = snapshot.parents[1] / "model", snapshot.parent / "probes"
+    (model / "snapshots").mkdir(parents=True)
+    snapshot.rename(model / "snapshots" / "c")
+    folder = model / "snapshots" / "c"
+    assert kept_load(model, "c", None, "image", probes) == {"rates": None, "ways": None}
+    measured = subprocess.run(
+        [sys.executable, str(HOSTSIDE / "probe_load.py"), "--directory", str(folder), "--probes", str(probes)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    ways = probe_ways.kept_file(folder, "image", probes)
+    ways.write_text(json.dumps({"about": {"disk": disk_under(folder), "image": "sha256:1"}, "answer": {"ways": {}}}))
+
+    found = kept_load(model, "c", None, "image", probes)
+
+    assert found == {"rates": json.loads(measured.stdout), "ways": {"ways": {}}}
+    assert kept_load(model, "c", None, "another", probes)["ways"] is None
+    assert kept_load(model, None, None, "image", probes) == {"rates": None, "ways": None}
+    (folder / "model-3.safetensors").write_bytes(DATA)
+    assert kept_load(model, "c", None, "image", probes)["rates"] is None
 
 
 def test_weights_that_are_not_there_are_told(tmp_path: Path) -> None:

@@ -174,3 +174,33 @@ def test_leaving_a_job_tells_how_to_look_and_how_to_stop_it() -> None:
     assert "spark-1" in text
     assert "tail -f /jobs/image-abc/log" in text
     assert "systemctl stop tinderbox-job-image-abc.service" in text
+
+
+def test_a_look_waits_for_the_end_of_a_job_that_runs_and_for_no_other(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            write_status(directory, state="succeeded")
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    job.wait_for(directory, 60)
+    assert slept == []  # never started
+
+    write_status(directory, state="running")
+    job.wait_for(directory, 60)
+    assert len(slept) == 3
+
+    job.wait_for(directory, 60)
+    assert len(slept) == 3
+
+
+def test_a_look_waits_no_longer_than_it_is_told(directory: Path) -> None:
+    write_status(directory, state="running")
+
+    job.wait_for(directory, 0.01)
+
+    assert job.describe(directory, is_alive=lambda _: True)["state"] == "running"

@@ -9,7 +9,6 @@ import pytest
 
 from modules.catalog import load_catalog
 from modules.loading import DeviceWays, Rates, Reading, WayFigures, load_seconds, recommend, shown_ways, slow_load
-from modules.loading.rates import rates_line
 from modules.loading.recommend import taken_now
 from modules.spec.engine import FlagValue
 
@@ -34,7 +33,6 @@ def test_the_way_in_which_an_engine_reads_decides() -> None:
     assert load_seconds(rates(2.0, mapped=1.0), FAST) == pytest.approx(33.2)
     assert load_seconds(rates(2.0, mapped=1.0), {"no-mmap": True}) == pytest.approx(33.2)
     assert load_seconds(rates(2.0, mapped=1.0), {}) == pytest.approx(66.4)
-    assert "read: 2.00 GB/s from the disk, 10.00 GB/s from memory" in rates_line(rates(), FAST)
 
 
 def test_the_published_bad_case_is_warned_of_and_a_sparks_own_disk_is_not() -> None:

@@ -270,3 +270,58 @@ def test_a_lab_host_that_simulates_another_gpu_is_refused() -> None:
     found = only(findings(plan(**SIMULATED), gpu=[gpu(name="NVIDIA H100 (simulated)")]))
     assert (found.what, found.measured) == ("GPU", "NVIDIA H100 (simulated)")
     assert found.wanted == "NVIDIA GB10 (simulated) (settings.hardware.gpu)"
+
+
+OPEN_MODULE = "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  Release Build  (dvs-builder@U22)\n"
+REFUSED = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.126\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"files": {"/proc/driver/nvidia/version": OPEN_MODULE}, "driver_library": "libnvidia-ml.so.580.126.09"},
+            "the loaded driver is 580.95.05, and its libraries are 580.126.09",
+        ),
+        ({"gpu": [{"status": 18, "output": REFUSED}]}, "the loaded driver has another version than its libraries"),
+    ],
+)
+def test_a_driver_that_was_upgraded_under_its_module_stops_the_host_and_not_what_serves(
+    changes: dict[str, Any], told: str
+) -> None:
+    found = only(findings(**changes))
+    assert (found.what, found.measured.startswith(told)) == ("reboot", True)
+    assert "sudo reboot" in found.remedy
+
+
+def test_module_and_libraries_of_one_version_are_no_finding() -> None:
+    files = {"/proc/driver/nvidia/version": OPEN_MODULE}
+    assert findings(files=files, driver_library="libnvidia-ml.so.580.95.05") == []
+
+
+@pytest.mark.parametrize(
+    ("installed", "newest"),
+    [
+        ([], None),
+        (["6.17.0-1029-nvidia"], None),
+        (["6.17.0-1029-nvidia", "6.17.0-1031-nvidia", "6.17.0-1030-nvidia"], "6.17.0-1031-nvidia"),
+        (["6.17.0-999-nvidia"], None),
+        # Of another kind: nobody knows whether it is meant to be booted.
+        (["7.0.0-1019-nvidia-64k", "6.18.0-2-generic"], None),
+        (["old", "6.17.0-1031-nvidia"], "6.17.0-1031-nvidia"),
+    ],
+)
+def test_a_kernel_that_waits_for_a_restart(installed: list[str], newest: str | None) -> None:
+    found = findings(kernels=installed)
+    if newest is None:
+        assert found == []
+    else:
+        assert only(found, Severity.NOTE).measured == f"kernel {newest} is installed, and 6.17.0-1029-nvidia runs"
+
+
+def test_what_waits_for_a_restart_is_told_by_name() -> None:
+    packages = "linux-image-6.17.0-1031-nvidia\nlibc6\nlibc6\n"
+    found = only(findings(reboot_required=True, files={"/run/reboot-required.pkgs": packages}), Severity.NOTE)
+    assert (
+        found.measured == "an installed update waits for a restart of this host (linux-image-6.17.0-1031-nvidia, libc6)"
+    )

@@ -65,7 +65,8 @@ def test_weights_and_encodings_are_mounted_to_be_read() -> None:
     text = release().unit
     assert f"type=bind,source={HOME}/hub,target={HOME}/hub,readonly" in text
     assert "target=/var/lib/tinderbox/encodings,readonly" in text
-    assert release().environment["TIKTOKEN_ENCODINGS_BASE"] == "/var/lib/tinderbox/encodings"
+    for name in ("TIKTOKEN_ENCODINGS_BASE", "TIKTOKEN_CACHE_DIR", "TIKTOKEN_RS_CACHE_DIR"):
+        assert release().environment[name] == "/var/lib/tinderbox/encodings"
 
 
 def test_the_engine_is_kept_from_the_network() -> None:
@@ -115,6 +116,15 @@ def test_the_container_carries_the_release() -> None:
 
 def test_the_image_is_the_given_one() -> None:
     assert f"    {IMAGE} vllm serve" in release().unit
+
+
+def test_the_watchs_unit_is_a_file_of_the_release_where_there_is_one() -> None:
+    def paths(**settings: object) -> list[str]:
+        return [file.path for file in release_files(release(**settings), {})]
+
+    watch = "/etc/systemd/system/tinderbox-watch@gpt-oss.service"
+    assert watch in paths()
+    assert watch not in paths(watchdog={"enabled": False})
 
 
 def test_a_line_break_in_a_variable_is_refused() -> None:

@@ -35,6 +35,8 @@ class Host:
             point(ledger.directory / "current", "r1.json")
             for path in (
                 self.units / f"tinderbox-{service}.service",
+                self.units / f"tinderbox-watch@{service}.service",
+                self.units / f"tinderbox-{service}.service.d" / "neighbours.conf",
                 *(
                     self.settings / f"{service}.{ending}"
                     for ending in ("env", "secret.env", "key.env", "labels", "memory.json")
@@ -65,6 +67,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path)
     monkeypatch.setattr(subprocess, "run", host.run)
     monkeypatch.setattr(end_service, "unit_state", lambda _: {"ActiveState": host.active})
+    monkeypatch.setattr("gpus_kept.run", lambda *_: None)
     return host
 
 
@@ -89,7 +92,7 @@ def test_a_removed_one_leaves_nothing_and_others_alone(host: Host) -> None:
     assert host.commands == []
 
 
-@pytest.mark.parametrize("cut", range(1, 9))
+@pytest.mark.parametrize("cut", range(1, 11))
 def test_a_removal_that_was_cut_is_found_and_done(host: Host, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
     left, unlink, rmtree = [cut], Path.unlink, shutil.rmtree
 

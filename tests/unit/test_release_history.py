@@ -105,3 +105,30 @@ def test_the_host_tells_all_of_a_release_but_no_samples(tmp_path: Path, monkeypa
     told = ReleaseHistory().process([json.dumps({"gpt-oss": document})])
     assert told is not None
     assert rows(told["gpt-oss"], {})[0].lines()[0].endswith("failed to start: it broke")
+
+
+def test_restarts_by_the_watchdog_are_told_the_newest_ones() -> None:
+    hung = [event("restarted", at=f"t{at}", note=f"wedged {at}") for at in range(5)]
+    found = ServiceHistory("active", "r1", "r1", (release("r1", "good", event("activated"), *hung),), ())
+    (row,) = rows(found, {})
+    assert row.restarts == ("2 times before", "t2: wedged 2", "t3: wedged 3", "t4: wedged 4")
+    assert "    restarted: t4: wedged 4" in row.lines()
+
+
+def test_on_what_it_was_proved_and_when_it_was_proved_again() -> None:
+    proved = event("proved again", "t5", changed="driver 580.142 → 580.159.03")
+    told = release("r0", "good", event("activated", "t0"), event("good", "t2"), proved)
+    on = {"GPU": "NVIDIA GB10", "driver": "580.159.03", "CUDA toolkit": "none", "DGX OS": None, "image": "sha256:1"}
+    (row,) = rows(ServiceHistory("active", "r0", "r0", ({**told, "proved_on": on},), ()), {})
+    assert row.lines()[1:] == [
+        "    proved on: GPU NVIDIA GB10, driver 580.159.03",
+        "    proved again: t5: driver 580.142 → 580.159.03",
+    ]
+
+
+def test_a_gate_that_failed_after_an_upgrade_says_so() -> None:
+    failed = event("gate failed", note="tg32: 2.00 below 5", changed="docker 28 → 29")
+    bad = release("r1", "bad", event("good"), failed, failure=failed)
+    assert state_of(bad, "r1", "r1", "active").endswith(
+        "gate failed: tg32: 2.00 below 5; since it was good: docker 28 → 29"
+    )

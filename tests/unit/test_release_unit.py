@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from modules.hostside import memory_return
 from modules.release.build import build_release
 from modules.release.unit import START_ATTEMPTS, attempts_window_s, lines, word
 from tests.unit.release_samples import service_plan, surroundings
@@ -84,7 +85,56 @@ def test_leftovers_of_our_own_name_only_are_removed() -> None:
 
 
 def test_no_start_without_room() -> None:
-    gate = "ExecStartPre=/usr/bin/python3 /usr/local/lib/tinderbox/memory_gate.py /etc/tinderbox/gpt-oss.memory.json"
+    gate = (
+        "ExecStartPre=/usr/bin/python3 /usr/local/lib/tinderbox/memory_gate.py /etc/tinderbox/gpt-oss.memory.json "
+        "--beside /etc/tinderbox/services.json --before /run/tinderbox/gpt-oss.before\n"
+    )
     text = unit()
     assert gate in text
     assert text.index(gate) < text.index("ExecStart=")
+
+
+def test_the_load_is_guarded_by_the_services_own_memory_file() -> None:
+    assert "--memory /etc/tinderbox/gpt-oss.memory.json" in unit()
+
+
+def test_a_stop_ends_with_the_memory_back_and_never_fails_for_it() -> None:
+    text = unit()
+    wait = "ExecStopPost=-/usr/bin/python3 /usr/local/lib/tinderbox/memory_return.py /etc/tinderbox/gpt-oss.memory.json"
+    # Only once the container is gone.
+    assert text.index("ExecStopPost=-/usr/bin/docker rm") < text.index(wait)
+    assert int(directives(text)["TimeoutStopSec"]) > memory_return.WAIT_S
+
+
+def watch(**settings: object) -> str:
+    return build_release(service_plan(**settings), surroundings()).watch  # type: ignore[arg-type]
+
+
+def test_a_ready_server_is_watched_until_it_ends() -> None:
+    assert "\nWants=tinderbox-watch@gpt-oss.service\n" in unit()
+    found = directives(watch())
+    # Together these two mean: only while the service is active.
+    assert found["BindsTo"] == found["After"] == "tinderbox-gpt-oss.service"
+    assert "--every 60" in watch()
+    assert "--checks 3" in watch()
+    # It alone is never what the service hangs on.
+    assert "Requires=docker.service" in unit()
+    assert "Requires=tinderbox-watch" not in unit()
+
+
+def test_its_rate_is_the_fleet_files_and_part_of_the_release() -> None:
+    assert "--every 7.5 \\\n    --checks 2" in watch(watchdog={"every_s": 7.5, "checks": 2})
+    plan = service_plan(watchdog={"checks": 2})
+    assert build_release(plan, surroundings()).id != build_release(service_plan(), surroundings()).id
+
+
+def test_nobody_watches_where_that_is_not_wanted() -> None:
+    assert watch(watchdog={"enabled": False}) == ""
+    assert "tinderbox-watch@" not in unit(watchdog={"enabled": False})
+
+
+def test_the_watch_reads_the_key_from_its_file() -> None:
+    plan = service_plan(api_key="key")
+    made = build_release(plan, surroundings(secrets={"VLLM_API_KEY": "sk-hidden"}))
+    assert "--secret-file /etc/tinderbox/gpt-oss.secret.env" in made.watch
+    assert "sk-hidden" not in made.watch

@@ -98,7 +98,7 @@ def test_nor_of_one_that_is_open_and_takes_a_key(root: Path) -> None:
     ("wrong", "said"),
     [
         ("Restart=on-failure", "Restart=sometimes"),
-        ("UMask=0077", "UMasks=0077"),
+        ("PrivateTmp=yes", "PrivateTemp=yes"),
         ("SystemCallFilter=~@privileged", "SystemCallFilter=~@priviledged"),
         ("/usr/bin/docker", "/usr/bin/doker"),
     ],

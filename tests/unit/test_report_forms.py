@@ -116,6 +116,11 @@ def test_prometheus_has_the_time_of_a_measurement() -> None:
     assert times == [1796013907.0]
 
 
+def test_prometheus_has_what_a_load_of_the_weights_takes() -> None:
+    found = samples(prometheus_text(ONE))
+    assert found["tinderbox_load_seconds", 'fleet="home",host="spark-1",service="gpt-oss",simulated="false"'] == 33.2
+
+
 def test_prometheus_escapes_labels() -> None:
     odd = ONE.model_copy(update={"fleet": 'a"b\\c'})
     assert 'fleet="a\\"b\\\\c"' in prometheus_text(odd)

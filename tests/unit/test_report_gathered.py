@@ -227,6 +227,29 @@ def test_the_memory_plan_is_reckoned_from_the_files_on_the_host(fleet: Fleet, tm
     assert service.memory.machine_bytes == 130_000_000_000
 
 
+def test_what_a_load_of_the_weights_takes_comes_from_the_host_and_is_held_against_the_catalog(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    slow = {"cold": 0.18e9, "warm": 9e9}
+    rates = {
+        "disk": {"source": "/dev/sda1", "type": "ext4"}, "bytes": 66 * 10**9, "sampled": 4 * 10**9, "direct": 2e9,
+        "reading": slow, "mapping": slow,
+    }  # fmt: skip
+    figures = {"cold": [2e9], "warm": [9e9], "cached": [0.0]}
+    ways = {"safetensors-copy": figures, "fastsafetensors": {"cold": [1e9], "warm": [1e9], "cached": [0.0]}}
+    load = {"rates": rates, "ways": {"device": "GB10", "bytes": 8, "files": 2, "versions": {}, "ways": ways}}
+
+    _, service = gathered(fleet, tmp_path, told(load=load))
+
+    assert service.load is not None
+    assert (round(service.load.seconds), service.load.limit_s) == (367, 145)
+    assert "it is the way of reading that is slow" in service.load.slow
+    assert "flags.load-format: safetensors under services.gpt-oss" in service.load.advice
+    # A host that tells nothing more of it, since its disk is another now, has been told of all the same.
+    _, later = gathered(fleet, tmp_path, told())
+    assert later.load == service.load
+
+
 @pytest.mark.parametrize(
     ("active", "sub", "state"),
     [

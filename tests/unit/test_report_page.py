@@ -244,7 +244,7 @@ def test_the_tiles_count_every_gate() -> None:
 
 def test_what_needs_looking_at_stands_first() -> None:
     kinds = re.findall(r'<li><span class="pill plain \w+">([^<]+)</span>', TEXT)
-    assert kinds == ["FAIL", "unknown", "WARN", "WARN"]
+    assert kinds == ["FAIL", "unknown", "WARN", "WARN", "WARN"]
     assert "To look at" not in render_page(ONE)
 
 
@@ -253,6 +253,13 @@ def test_the_memory_plan_says_what_is_left_or_too_much() -> None:
     tight = MEMORY.model_copy(update={"machine_bytes": 100 * 1024**3})
     crowded = GOOD.model_copy(update={"services": (service(None, memory=tight),)})
     assert "7.3 GiB more than the machine has" in Page(page_of(crowded)).words
+
+
+def test_what_a_load_of_the_weights_takes_is_told_and_a_slow_one_warned_of() -> None:
+    assert "66.4 GB of weights load in 33 s or more (limit 145 s): read at 2.00 GB/s from the disk" in TEXT
+    assert "10.00 from memory, the disk itself gives 5.00 GB/s" in TEXT
+    looked_at = TEXT.split("To look at")[1].split("</ul>")[0]
+    assert 'spark-2</a> gpt-oss: <span class="muted">the weights will take 369 s or more to load' in looked_at
 
 
 def test_names_of_a_fleet_can_not_break_the_page() -> None:

@@ -16,7 +16,9 @@ from modules.fleet import Fleet, load_fleet
 from modules.gating import Verdict
 from modules.lab.layout import ROOT
 from modules.reporting.measured import Figure, Measured, MeasuredService
-from modules.reporting.table import main, rows_of, table_of
+from modules.reporting.record import note_load
+from modules.reporting.table import load_lines, main, rows_of, table_of
+from tests.unit.report_samples import SLOW_LOAD
 
 FLEET = """\
 fleet: never-measured
@@ -100,3 +102,15 @@ def test_the_table_says_what_was_asked_also_where_that_is_nothing(fleet_file: Pa
     text = shown(fleet, found, width=80)
     for words in ("at least 3000", "last good less 15 %", "fleet's median less 10 %", "no threshold", "PASS"):
         assert words in text
+
+
+def test_what_a_load_takes_stands_below_the_table(fleet_file: Path, tmp_path: Path) -> None:
+    fleet = load_fleet(fleet_file)
+    rows = rows_of(fleet, Measured())
+    assert load_lines(fleet, rows, tmp_path) == []
+    note_load(fleet.name, "spark-1", "gpt-oss", SLOW_LOAD, tmp_path)
+
+    figures, warning = load_lines(fleet, rows, tmp_path)
+
+    assert figures.startswith("spark-1/gpt-oss: 66.4 GB of weights load in 369 s or more (limit 145 s): ")
+    assert warning == "spark-1/gpt-oss: the weights will take 369 s or more to load"

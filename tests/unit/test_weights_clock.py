@@ -22,8 +22,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from modules.hostside import install_package, weights_stamp
+from modules.hostside import install_package, install_tools, weights_stamp
 from modules.hostside.install_package import InstallError
+from modules.hostside.progress import Progress
 from modules.hostside.weights_stamp import Repository, WantedFile
 from modules.lab.mirror.faults import Faults
 from modules.lab.mirror.journal import Journal
@@ -101,6 +102,15 @@ def test_a_certificate_that_is_not_valid_now_is_told_from_one_that_is_not_truste
     if "clock" in told:
         assert "set the clock (timedatectl)" in done.stderr
         assert "ca_bundle" not in done.stderr
+
+
+def test_what_pip_says_of_the_clock_is_noticed() -> None:
+    late = (
+        "SSLError(SSLCertVerificationError(1, 'certificate verify failed: certificate is not yet valid (_ssl.c:1006)'))"
+    )
+
+    assert install_tools.follow(["Collecting tokenizers\n", f"{late}\n", "ERROR: no match\n"], 2, Progress())
+    assert not install_tools.follow(["Collecting tokenizers\n", "ERROR: no match\n"], 2, Progress())
 
 
 @pytest.mark.parametrize("year", [1999, 2071])

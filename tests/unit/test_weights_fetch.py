@@ -20,10 +20,11 @@ from modules.lab.mirror.faults import Faults
 from modules.lab.mirror.hub import hub_site
 from modules.lab.mirror.journal import Journal
 from modules.lab.mirror.server import MirrorServer
+from tests.unit.safetensors_samples import shard
 
 COMMIT = "c" * 40
 NAME = "owner/tiny"
-LARGE = {"model-1.safetensors": b"one" * 5000, "model-2.safetensors": b"two" * 7000}
+LARGE = {"model-1.safetensors": shard(15000, b"one"), "model-2.safetensors": shard(21000, b"two")}
 SMALL = {"config.json": b'{"a": 1}'}
 DECOYS = {"original/model.bin": b"decoy", "metal/model.bin": b"decoy"}
 
@@ -41,6 +42,18 @@ class Hub:
 
     def faults(self, *rules: dict[str, Any]) -> None:
         (self.root / "faults.json").write_text(json.dumps(rules))
+
+    def publish(self, more: dict[str, bytes], **index: str) -> None:
+        """Have the model on the hub, with `more` files; `index`: further keys of its hub.json."""
+        folder = self.root / "hub" / "owner" / "tiny"
+        files = []
+        for path, data in {**LARGE, **SMALL, **DECOYS, **more}.items():
+            (folder / COMMIT / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / COMMIT / path).write_bytes(data)
+            sha256 = hashlib.sha256(data).hexdigest() if path in LARGE else None
+            files.append({"path": path, "size": len(data), "oid": blob_id(data), "sha256": sha256})
+        document = {"refs": {"main": COMMIT}, "commits": {COMMIT: files}, **index}
+        (folder / "hub.json").write_text(json.dumps(document))
 
     def requests(self, method: str = "GET") -> list[str]:
         path = self.root / "requests.jsonl"
@@ -81,14 +94,6 @@ class Hub:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    content = tmp_path / "hub" / "owner" / "tiny"
-    files = []
-    for path, data in {**LARGE, **SMALL, **DECOYS}.items():
-        (content / COMMIT / path).parent.mkdir(parents=True, exist_ok=True)
-        (content / COMMIT / path).write_bytes(data)
-        sha256 = hashlib.sha256(data).hexdigest() if path in LARGE else None
-        files.append({"path": path, "size": len(data), "oid": blob_id(data), "sha256": sha256})
-    (content / "hub.json").write_text(json.dumps({"refs": {"main": COMMIT}, "commits": {COMMIT: files}}))
     faults, journal = Faults(tmp_path / "faults.json"), Journal(tmp_path / "requests.jsonl")
     server = MirrorServer(("127.0.0.1", 0), {"127.0.0.1": hub_site(tmp_path / "hub")}, faults, journal, None)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -99,7 +104,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     for module in ("weights_stamp", "modules.hostside.weights_stamp"):
         monkeypatch.setattr(f"{module}.STAMPS", tmp_path / "stamps")
     (tmp_path / "home").mkdir()
-    yield Hub(tmp_path, endpoint)
+    served = Hub(tmp_path, endpoint)
+    served.publish({})
+    yield served
     server.shutdown()
     server.server_close()
 
@@ -109,7 +116,10 @@ def test_wanted_files_come_once_in_the_ordinary_layout_and_are_known_again(hub: 
 
     assert {path.name: path.read_bytes() for path in hub.snapshot.iterdir()} == {**LARGE, **SMALL}
     assert (hub.snapshot.parents[1] / "refs" / "main").read_text() == COMMIT
-    assert json.loads((hub.root / "result.json").read_text()) == {"commit": COMMIT, "notes": []}
+    found = json.loads((hub.root / "result.json").read_text())
+    assert (found["commit"], found["notes"]) == (COMMIT, [])
+    assert found["files"]["config.json"] == f"git:{blob_id(SMALL['config.json'])} {len(SMALL['config.json'])}"
+    assert found["files"].keys() == {**LARGE, **SMALL}.keys()
     assert not [path for path in hub.requests() if "original" in path or "metal" in path]
     seen = hub.look()
     assert (seen["stamped"], seen["problems"], seen["files"]) == (True, [], 3)
@@ -469,6 +479,59 @@ def test_a_gated_model_shows_its_files_and_gives_none(
     hub.faults()
     assert hub.fetch() == 0
     assert hub.look(hashes=True)["problems"] == []
+
+
+def test_files_that_are_right_one_by_one_but_make_no_checkpoint_are_told_and_never_taken_for_good(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = {"weight_map": {"of.6f6e65": "model-1.safetensors", "of.74776f": "model-2.safetensors"}}
+    hub.publish({"model.safetensors.index.json": json.dumps(index).encode()})
+
+    assert hub.fetch("--exclude", "model-2*") == 1
+
+    told = capsys.readouterr().err
+    assert "no engine can load them: model-2.safetensors: not here, and the index names it" in told
+    assert "`include` and `exclude`" in told
+    assert hub.look()["stamped"] is False
+    assert hub.fetch() == 0
+    assert hub.look()["problems"] == []
+
+
+def test_a_hub_that_lists_other_content_than_the_lock_has_is_refused_before_a_byte(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = {name: f"sha256:{hashlib.sha256(data).hexdigest()} {len(data)}" for name, data in LARGE.items()}
+    altered = shard(21000, b"evil")
+    hub.publish({"model-2.safetensors": altered})
+    (hub.root / "locked.json").write_text(json.dumps(lines))
+
+    assert hub.fetch("--locked", str(hub.root / "locked.json")) == 1
+
+    told = capsys.readouterr().err
+    assert f"owner/tiny@{COMMIT}, model-2.safetensors: {hub.endpoint} lists sha256:" in told
+    assert f"the fleet's lock has {lines['model-2.safetensors']}" in told
+    assert not [path for path in hub.requests() if "resolve" in path]
+    hub.publish({})
+    assert hub.fetch("--locked", str(hub.root / "locked.json")) == 0
+
+
+GATED_TOKEN = "hf_" + "OfSomebodyWhoHasAccepted0123456789"
+
+
+def test_a_gated_model_is_fetched_with_the_token_of_who_may_have_it(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.publish({}, gated=hashlib.sha256(GATED_TOKEN.encode()).hexdigest())
+    for token, words in ((None, "gated (401)"), ("hf_another", "gated (403)")):
+        (hub.root / "token").write_text(token or "")
+        assert hub.fetch(*(["--token-file", str(hub.root / "token")] if token else [])) == 1
+        assert words in capsys.readouterr().err
+    (hub.root / "token").write_text(f"{GATED_TOKEN}\n")
+
+    assert hub.fetch("--token-file", str(hub.root / "token")) == 0
+
+    assert hub.look(hashes=True)["problems"] == []
+    assert GATED_TOKEN not in "".join(capsys.readouterr())
 
 
 def test_nothing_that_listens_is_told(

@@ -79,6 +79,13 @@ def test_a_full_disk_counts_more_than_what_it_led_to() -> None:
     assert "the disk is full" in explain(error, asked())
 
 
+def test_a_disk_that_takes_nothing_is_told_with_the_file() -> None:
+    told = explain(wrapped(OSError(errno.EROFS, "Read-only file system", "/data/hub/.tinderbox.lock")), asked())
+
+    assert ": /data/hub/.tinderbox.lock: the disk is mounted read-only here" in told
+    assert explain(OSError(errno.ENOSPC, "No space left on device"), asked()).endswith("whole files are kept")
+
+
 def test_what_is_not_known_is_told_as_it_is() -> None:
     assert explain(ValueError("\n\nodd thing\nmore"), asked()).endswith("ValueError: odd thing")
 

@@ -20,6 +20,7 @@ from modules.hostside.progress import Progress
 from modules.hostside.swarm_pieces import hashes, information, ordered, piece_bytes, pieces
 from modules.hostside.weights_blobs import HUB_PART, PEER_PART
 from modules.hostside.weights_stamp import Repository
+from tests.unit.safetensors_samples import shard
 
 if TYPE_CHECKING:
     from modules.hostside.swarm import Request, Swarm, priorities
@@ -35,7 +36,11 @@ COMMIT, NAME = "c" * 40, "owner/tiny"
 # Each of the processes that run tests at once, also of other copies of the project, has a port of its own, below those
 # that outgoing connections take.
 PORT = 22000 + os.getpid() % 10000
-CONTENT = {"model-1.safetensors": os.urandom(1_500_000), "model-2.safetensors": os.urandom(700_001), "empty": b""}
+CONTENT = {
+    "model-1.safetensors": shard(1_500_000, os.urandom(1_500_000)),
+    "model-2.safetensors": shard(700_001, os.urandom(700_001)),
+    "empty": b"",
+}
 FILES = [WantedFile(name, len(data), hashlib.sha256(data).hexdigest(), lfs=True) for name, data in CONTENT.items()]
 TREE: dict[str, object] = {"model-1.safetensors": {"size": 1_500_000, "blob_id": "x"}}
 FILTERS: dict[str, list[str]] = {"include": [], "exclude": []}
@@ -311,12 +316,27 @@ def test_a_request_is_read_as_it_was_written(tmp_path: Path, offered: Request) -
 
 
 def test_who_has_all_is_asked_for_ones_own_share_until_another_is_gone_with_his() -> None:
-    elsewhere = [False, False, True, True]
+    elsewhere, none = [False, False, True, True], [False] * 4
 
-    assert priorities(elsewhere, (0, 2), starving=False) == [7, 0, 4, 4]
-    assert priorities(elsewhere, (1, 2), starving=False) == [0, 7, 4, 4]
-    assert priorities(elsewhere, (0, 2), starving=True) == [7, 4, 4, 4]
-    assert priorities(elsewhere, (0, 1), starving=False) == [7, 7, 4, 4]
+    assert priorities(elsewhere, none, (0, 2), starving=False) == [7, 0, 4, 4]
+    assert priorities(elsewhere, none, (1, 2), starving=False) == [0, 7, 4, 4]
+    assert priorities(elsewhere, none, (0, 2), starving=True) == [7, 4, 4, 4]
+    assert priorities(elsewhere, none, (0, 1), starving=False) == [7, 7, 4, 4]
+
+
+def test_of_a_share_only_what_comes_next_is_asked_for() -> None:
+    pieces_of_all, hosts = 2 * 64, 2
+    nothing = [False] * pieces_of_all
+    wanted = priorities(nothing, nothing, (1, hosts), starving=False)
+    assert [number for number, priority in enumerate(wanted) if priority] == list(range(1, 32, 2))
+
+    have = [number < 10 for number in range(pieces_of_all)]
+    wanted = priorities(nothing, have, (1, hosts), starving=False)
+    assert [number for number, priority in enumerate(wanted) if priority] == list(range(11, 42, 2))
+
+    # Of a large model, seconds' worth all the same.
+    many = [False] * (2 * 1600)
+    assert priorities(many, many, (0, hosts), starving=False).count(7) == 100
 
 
 @pytest.mark.usefixtures("giver")

@@ -1,15 +1,17 @@
 """The Hugging Face hub's protocol, as far as `huggingface_hub` needs it to list and download models.
 
 Layout: `<owner>/<name>/hub.json` with `refs` (branch or tag → commit) and `commits` (commit → its files, each with
-`path`, `size`, `oid` (git blob sha1) and, for LFS files, `sha256`); the files themselves in `<owner>/<name>/<commit>/`.
+`path`, `size`, `oid` (git blob sha1) and, for LFS files, `sha256`), and `gated` where a token is needed; the files
+themselves in `<owner>/<name>/<commit>/`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 from urllib.parse import unquote
 
 from .message import Request, Response, Site, as_json, not_found, text
@@ -25,10 +27,11 @@ class HubFile(TypedDict):
 
 
 class HubIndex(TypedDict):
-    """What `hub.json` holds."""
+    """What `hub.json` holds. `gated`: sha256 of the one token with which files are given; anybody may list them."""
 
     refs: dict[str, str]
     commits: dict[str, list[HubFile]]
+    gated: NotRequired[str]
 
 
 def hub_site(*roots: Path) -> Site:
@@ -40,10 +43,23 @@ def hub_site(*roots: Path) -> Site:
             case ["api", "models", owner, name, *rest]:
                 return _api(_root(roots, f"{owner}/{name}"), f"{owner}/{name}", rest)
             case [owner, name, "resolve", revision, *path] if path:
-                return _resolve(_root(roots, f"{owner}/{name}"), f"{owner}/{name}", revision, "/".join(path))
+                root = _root(roots, f"{owner}/{name}")
+                refusal = _gate(_index(root, f"{owner}/{name}"), request)
+                return refusal or _resolve(root, f"{owner}/{name}", revision, "/".join(path))
         return not_found(request)
 
     return serve
+
+
+def _gate(index: HubIndex | None, request: Request) -> Response | None:
+    """The refusal of who may not have the files."""
+    if index is None or "gated" not in index:
+        return None
+    said = next((value for name, value in request.headers.items() if name.lower() == "authorization"), "")
+    if hashlib.sha256(said.removeprefix("Bearer ").encode()).hexdigest() == index["gated"]:
+        return None
+    # As the real hub: 401 to nobody, 403 to somebody else.
+    return text(403 if said else 401, "Access to this model is restricted", {"X-Error-Code": "GatedRepo"})
 
 
 def _root(roots: Sequence[Path], repository: str) -> Path:

@@ -27,13 +27,18 @@ def apt() -> Piece:
             repository.mkdir()
             for package in sorted((contents.path / name).glob("*.deb")):
                 os.link(package, repository / package.name)
-            index = packages_index(repository)
-            (repository / "Packages").write_text(index)
-            (repository / "Packages.gz").write_bytes(gzip.compress(index.encode(), mtime=0))
-            (repository / "Release").write_text(release(repository, name, datetime.now(UTC)))
-            sign(repository, signer.path / APT_SECRET_KEY)
+            make_repository(repository, name, signer.path / APT_SECRET_KEY)
 
     return Piece("apt", ["1"], build, (signer, contents))
+
+
+def make_repository(folder: Path, name: str, secret_key: Path) -> None:
+    """Make a folder of packages a signed repository."""
+    index = packages_index(folder)
+    (folder / "Packages").write_text(index)
+    (folder / "Packages.gz").write_bytes(gzip.compress(index.encode(), mtime=0))
+    (folder / "Release").write_text(release(folder, name, datetime.now(UTC)))
+    sign(folder, secret_key)
 
 
 def packages_index(repository: Path) -> str:

@@ -32,6 +32,7 @@ if [ "$1" = remove ]; then
     update-alternatives --remove cuda-13 /usr/local/cuda-13.0
 fi
 """
+TOOLKIT_VERSION = "1.18.0"  # as it stands in the stand-in itself
 _TOOLKIT_FILES = Path(__file__).parent / "container_toolkit"
 
 
@@ -70,10 +71,14 @@ def packages() -> Piece:
         (folder / CONTAINER_TOOLKIT).mkdir()
         with tempfile.TemporaryDirectory(dir=folder) as work:
             _cuda(Path(work), folder / CUDA, architecture)
-            _container_toolkit(Path(work), folder / CONTAINER_TOOLKIT, architecture)
+            container_toolkit(TOOLKIT_VERSION, Path(work), folder / CONTAINER_TOOLKIT, architecture)
 
-    toolkit = {path.name: path.read_text() for path in sorted(_TOOLKIT_FILES.iterdir())}
-    return Piece("packages", ["2", _CUDA_WHEELS, _CUDA_POSTINST, _CUDA_PRERM, toolkit], build)
+    return Piece("packages", ["2", _CUDA_WHEELS, _CUDA_POSTINST, _CUDA_PRERM, toolkit_files()], build)
+
+
+def toolkit_files() -> dict[str, str]:
+    """Name → text of the programs that stand in for NVIDIA's container toolkit."""
+    return {path.name: path.read_text() for path in sorted(_TOOLKIT_FILES.iterdir())}
 
 
 def _cuda(work: Path, target: Path, architecture: str) -> None:
@@ -92,28 +97,29 @@ def _cuda(work: Path, target: Path, architecture: str) -> None:
         "cuda-nvcc-13-0", "13.0.88-1", "CUDA nvcc\n The lab's: packed from NVIDIA's wheels.",
         depends="g++", architecture=None,
     )  # fmt: skip
-    _pack(tree, control, architecture, target, {"postinst": _CUDA_POSTINST, "prerm": _CUDA_PRERM})
+    pack(tree, control, architecture, target, {"postinst": _CUDA_POSTINST, "prerm": _CUDA_PRERM})
     for version in ("13.0.1-1", "13.0.2-1"):
         control = Control(
             "cuda-toolkit-13-0", version, "CUDA Toolkit 13.0 meta-package\n The lab's: brings nvcc only.",
             depends="cuda-nvcc-13-0 (>= 13.0.88)",
         )  # fmt: skip
-        _pack(work / f"cuda-toolkit-{version}", control, architecture, target)
+        pack(work / f"cuda-toolkit-{version}", control, architecture, target)
 
 
-def _container_toolkit(work: Path, target: Path, architecture: str) -> None:
+def container_toolkit(version: str, work: Path, target: Path, architecture: str) -> None:
+    """The stand-in's package in `target`, at a version."""
     tree = work / "nvidia-container-toolkit"
-    for source in sorted(_TOOLKIT_FILES.iterdir()):
-        program = tree / "usr" / "bin" / source.name
+    for name, text in toolkit_files().items():
+        program = tree / "usr" / "bin" / name
         program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(source.read_text())
+        program.write_text(text.replace(TOOLKIT_VERSION, version))
         program.chmod(0o755)
     control = Control(
-        "nvidia-container-toolkit", "1.18.0-1",
+        "nvidia-container-toolkit", f"{version}-1",
         "NVIDIA Container Toolkit (simulated)\n The lab's stand-in: there is no GPU to pass on.",
         depends="python3", architecture="all",
     )  # fmt: skip
-    _pack(tree, control, architecture, target)
+    pack(tree, control, architecture, target)
 
 
 def _unpack(wheel: Path, prefix: str, target: Path) -> None:
@@ -129,7 +135,8 @@ def _unpack(wheel: Path, prefix: str, target: Path) -> None:
             path.chmod(0o755 if executable else 0o644)
 
 
-def _pack(tree: Path, control: Control, architecture: str, target: Path, scripts: dict[str, str] | None = None) -> None:
+def pack(tree: Path, control: Control, architecture: str, target: Path, scripts: dict[str, str] | None = None) -> None:
+    """Make a package of a file tree, with the maintainer's scripts by name."""
     meta = tree / "DEBIAN"
     meta.mkdir(parents=True)
     (meta / "control").write_text(control.render(architecture))

@@ -43,12 +43,15 @@ def _rootfs(name: str, packages: Sequence[str]) -> Piece:
         options = [f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT]
         options += [f"--aptopt={line}" for line in _apt_proxies()]
         options += ["--quiet", "--variant=minbase", f"--include={','.join(packages)}"]
-        run(["mmdebstrap", *options, SUITE, folder / ARCHIVE, _mirror()], environment={"SOURCE_DATE_EPOCH": _EPOCH})
+        run(
+            ["mmdebstrap", *options, SUITE, folder / ARCHIVE, debian_mirror()],
+            environment={"SOURCE_DATE_EPOCH": _EPOCH},
+        )
 
     return Piece(name, ["1", SUITE, packages, _LEFT_OUT], build)
 
 
-def _mirror() -> str:
+def debian_mirror() -> str:
     """The archive that this machine itself uses, where it is a Debian of the same suite."""
     if not has("apt-get"):
         return _DEFAULT_MIRROR

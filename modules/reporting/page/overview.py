@@ -72,6 +72,8 @@ def _concern(host: HostReport, service: ServiceReport) -> Iterator[Concern]:
         reasons = faults + [f"{metric.title.lower()} {metric.reason}" for metric in gate.metrics if metric.reason]
         causes = [f"likely cause: {cause.cause}" for cause in gate.causes]
         yield Concern(host.name, service.name, str(gate.verdict), "; ".join(causes or reasons))
+    if service.load is not None and service.load.slow:
+        yield Concern(host.name, service.name, "WARN", service.load.slow)
     if service.state == "failed":
         yield Concern(host.name, service.name, "failed", "its unit has failed")
     elif service.state == "unknown":

@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from modules.reporting.asked import asked, let_pass
+from modules.reporting.load import load_line
 from modules.reporting.page.bullet import bullet
 from modules.reporting.page.history import history_plot
 from modules.reporting.page.memory import gib, left, memory_bar
@@ -61,6 +62,7 @@ def _environment() -> Environment:
         "memory_left": left,
         "headline": headline,
         "change": _change,
+        "load_line": load_line,
         "asked": asked,
     }
     return environment

@@ -6,6 +6,30 @@ from tests.unit.refused_fleets.refusal import refusal
 
 REFUSALS = (
     refusal(
+        "a watch that would be a load of its own",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              services:
+                gpt-oss: {engine: vllm, model: gpt-oss-120b, watchdog: {every_s: 1}}
+        """,
+        (6, "hosts.spark-1.settings.services.gpt-oss.watchdog.every_s", "must be at least 5"),
+    ),
+    refusal(
+        "a restart after a single slow reply",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              services:
+                gpt-oss: {engine: vllm, model: gpt-oss-120b, watchdog: {checks: 1}}
+        """,
+        (6, "hosts.spark-1.settings.services.gpt-oss.watchdog.checks", "must be at least 2"),
+    ),
+    refusal(
         "a service at the port at which images are passed on",
         """\
         fleet: office

@@ -1,0 +1,140 @@
+"""Services of Tinderbox that the fleet file no longer gives this host: they make way for those that it does.
+
+    neighbours.py settle
+
+Which services belong here together is in /etc/tinderbox/services.json; their memory plans count each other in. One that
+is left over from an older fleet file (taken out of it, or renamed) is in nobody's plan. `settle` has the units of the
+wanted ones exclude it (`Conflicts=`, which systemd heeds in both directions), and it does not come back with a boot.
+It runs on until a wanted one starts; whoever starts one by `make_way` can have it back if that fails.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modules.hostside import release_story as story
+    from modules.hostside.activation import BusyError, alone
+    from modules.hostside.atomic import read_json, write_text
+    from modules.hostside.gpus_kept import gpus_kept
+    from modules.hostside.ledger import SETTINGS, STATE, Ledger, note_lost_gpu
+    from modules.hostside.service_unit import unit_name, unit_state
+else:
+    import release_story as story
+    from activation import BusyError, alone
+    from atomic import read_json, write_text
+    from gpus_kept import gpus_kept
+    from ledger import SETTINGS, STATE, Ledger, note_lost_gpu
+    from service_unit import unit_name, unit_state
+
+UNITS = Path("/etc/systemd/system")
+_RUNS = {"active", "activating", "deactivating", "reloading"}
+_HEAD = "# Written by Tinderbox: services that its fleet file no longer gives this host.\n"
+
+
+def wanted(settings: Path = SETTINGS) -> set[str] | None:
+    """The services of the fleet file; None before the host was told."""
+    names = (read_json(settings / "services.json") or {}).get("services")
+    return {str(name) for name in names} if isinstance(names, list) else None
+
+
+def left_over(state: Path = STATE, settings: Path | None = None) -> list[str]:
+    """The services that this host has and the fleet file has not."""
+    names, folder = wanted(SETTINGS if settings is None else settings), state / "ledger"
+    if names is None or not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if path.is_dir() and path.name not in names)
+
+
+def drop_in(service: str, units: Path = UNITS) -> Path:
+    """Where the unit of a service is told whom it excludes. Not part of a release: it hangs on the host's past."""
+    return units / f"{unit_name(service)}.d" / "neighbours.conf"
+
+
+def exclusion(others: Sequence[str]) -> str:
+    """Text of that file. The order has the other one's stop end before this one starts."""
+    names = " ".join(unit_name(other) for other in others)
+    return f"{_HEAD}[Unit]\nConflicts={names}\nAfter={names}\n"
+
+
+def settle(state: Path = STATE, settings: Path = SETTINGS, units: Path = UNITS) -> None:
+    """Have it all as said above."""
+    others = left_over(state, settings)
+    changed = [service for service in sorted(wanted(settings) or ()) if _placed(drop_in(service, units), others)]
+    enabled = [other for other in others if unit_state(unit_name(other)).get("UnitFileState") == "enabled"]
+    if changed or enabled:
+        with gpus_kept(lambda service: note_lost_gpu(service, state)):
+            for other in enabled:
+                subprocess.run(["systemctl", "disable", "--quiet", unit_name(other)], check=False)
+            subprocess.run(["systemctl", "daemon-reload"], check=True)
+
+
+def _placed(path: Path, others: Sequence[str]) -> bool:
+    """Whether the file was made, changed or taken away."""
+    text = exclusion(others) if others else None
+    found = path.read_text(encoding="utf-8") if path.exists() else None
+    if text == found:
+        return False
+    if text is None:
+        shutil.rmtree(path.parent)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+    return True
+
+
+def in_the_way(ledger: Ledger) -> tuple[str, ...]:
+    """Those that run and are to make way for the service of `ledger`."""
+    others = left_over(ledger.directory.parents[1])
+    return tuple(
+        other
+        for other in others
+        if other != ledger.service and unit_state(unit_name(other)).get("ActiveState") in _RUNS
+    )
+
+
+def make_way(ledger: Ledger, others: Sequence[str]) -> None:
+    """Stop them, and note whom for."""
+    for other in others:
+        subprocess.run(["systemctl", "stop", unit_name(other)], check=False)
+        _note(other, ledger, story.STOPPED, f"it made way for service {ledger.service}: the fleet file has it no more")
+
+
+def have_back(ledger: Ledger, others: Sequence[str]) -> list[str]:
+    """Start them again, since what they made way for does not serve. Returns those that get ready."""
+    back = []
+    for other in others:
+        with gpus_kept(lambda service: note_lost_gpu(service, ledger.directory.parents[1])):
+            subprocess.run(["systemctl", "enable", "--quiet", unit_name(other)], check=False)
+        if subprocess.run(["systemctl", "start", unit_name(other)], check=False).returncode == 0:
+            _note(other, ledger, story.RESTORED, f"service {ledger.service} did not get ready")
+            back.append(other)
+    return back
+
+
+def _note(other: str, ledger: Ledger, event: str, note: str) -> None:
+    book = Ledger(other, ledger.directory.parents[1])
+    current = book.linked("current")
+    # Somebody who is at work on it writes its story.
+    with suppress(BusyError), alone(book, wait=False):
+        if current is not None and book.entry(current) is not None:
+            book.mark(current, event, note)
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point."""
+    if arguments != ["settle"]:
+        print((__doc__ or "").splitlines()[2].strip(), file=sys.stderr)
+        return 2
+    settle()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

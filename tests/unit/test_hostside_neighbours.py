@@ -1,0 +1,119 @@
+"""Services that the fleet file has no more make way for those that it has."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from modules.hostside import neighbours
+from modules.hostside.ledger import Ledger, point
+from modules.hostside.neighbours import drop_in, have_back, in_the_way, left_over, make_way, settle, wanted
+
+
+class Host:
+    """A host in a folder, whose services `old` and `other` the fleet file does not have; `old` runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.state, self.settings, self.units = folder / "state", folder / "etc", folder / "units"
+        self.commands: list[list[str]] = []
+        self.states = {"old": ("active", "enabled"), "other": ("inactive", "disabled"), "new": ("inactive", "disabled")}
+        for service in self.states:
+            book = Ledger(service, self.state)
+            book.record("r1", {}, [])
+            point(book.directory / "current", "r1.json")
+        self.want("new")
+
+    def want(self, *services: str) -> None:
+        self.settings.mkdir(exist_ok=True)
+        (self.settings / "services.json").write_text(json.dumps({"services": services}))
+
+    def settle(self) -> None:
+        settle(self.state, self.settings, self.units)
+
+    def run(self, command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        self.commands.append(command[1:])
+        service = command[-1].removeprefix("tinderbox-").removesuffix(".service")
+        if service in self.states:
+            active, enabled = self.states[service]
+            verb = command[1]
+            active = {"stop": "inactive", "start": "active"}.get(verb, active)
+            self.states[service] = (active, {"disable": "disabled", "enable": "enabled"}.get(verb, enabled))
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    def unit_state(self, unit: str) -> dict[str, str]:
+        active, enabled = self.states[unit.removeprefix("tinderbox-").removesuffix(".service")]
+        return {"ActiveState": active, "UnitFileState": enabled}
+
+    def events(self, service: str) -> list[tuple[str, str]]:
+        entry = Ledger(service, self.state).entry("r1") or {}
+        return [(event["event"], event.get("note", "")) for event in entry["events"]]
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    host = Host(tmp_path)
+    monkeypatch.setattr(subprocess, "run", host.run)
+    monkeypatch.setattr(neighbours, "unit_state", host.unit_state)
+    monkeypatch.setattr(neighbours, "SETTINGS", host.settings)
+    monkeypatch.setattr("gpus_kept.run", lambda *_: None)
+    return host
+
+
+def test_what_the_fleet_file_has_no_more_is_excluded_and_does_not_come_back_with_a_boot(host: Host) -> None:
+    host.settle()
+    text = drop_in("new", host.units).read_text()
+    assert "Conflicts=tinderbox-old.service tinderbox-other.service\n" in text
+    # Its stop ends before the other's start.
+    assert "After=tinderbox-old.service tinderbox-other.service\n" in text
+    # It runs on: nothing was started yet that it would be in the way of.
+    assert host.states["old"] == ("active", "disabled")
+    assert host.commands[-1] == ["daemon-reload"]
+
+    host.commands.clear()
+    host.settle()
+    assert host.commands == []
+
+
+def test_services_of_the_fleet_file_do_not_exclude_each_other(host: Host) -> None:
+    host.want("new", "old", "other")
+    host.settle()
+    assert not host.units.exists()
+    assert host.commands == []
+
+
+def test_one_that_is_wanted_again_is_excluded_no_more(host: Host) -> None:
+    host.settle()
+    host.want("new", "old", "other")
+    host.settle()
+    assert list(host.units.iterdir()) == []
+
+
+def test_a_host_that_was_told_nothing_has_no_strangers(host: Host) -> None:
+    (host.settings / "services.json").unlink()
+    assert (wanted(host.settings), left_over(host.state, host.settings)) == (None, [])
+    host.settle()
+    assert not host.units.exists()
+
+
+def test_it_makes_way_and_comes_back_where_that_was_in_vain(host: Host) -> None:
+    book = Ledger("new", host.state)
+    assert in_the_way(book) == ("old",)
+    make_way(book, ("old",))
+    assert host.states["old"][0] == "inactive"
+    assert in_the_way(book) == ()
+    assert have_back(book, ("old",)) == ["old"]
+    assert host.states["old"] == ("active", "enabled")
+    assert host.events("old") == [
+        ("stopped", "it made way for service new: the fleet file has it no more"),
+        ("restored", "service new did not get ready"),
+    ]
+
+
+def test_a_text_that_systemd_reads(host: Host) -> None:
+    host.settle()
+    lines = drop_in("new", host.units).read_text().splitlines()
+    assert lines[0].startswith("# ")
+    assert lines[1] == "[Unit]"
