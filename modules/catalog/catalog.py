@@ -9,7 +9,7 @@ from pydantic import model_validator
 from modules.spec.answers import Answers
 from modules.spec.base import Name, Strict, broken_rule
 from modules.spec.baseline import Baseline
-from modules.spec.engine import Engine
+from modules.spec.engine import Engine, KnownFlags
 from modules.spec.explanation import Explanation
 from modules.spec.gate import Gate
 from modules.spec.image import Recipe
@@ -19,9 +19,10 @@ from modules.spec.signature import Signature
 
 
 class Catalog(Strict):
-    """All entries by name. `encodings` by file name."""
+    """All entries by name. `encodings` by file name, `flags` by engine."""
 
     engines: dict[Name, Engine]
+    flags: dict[Name, KnownFlags]
     models: dict[Name, Model]
     images: dict[Name, Recipe]
     encodings: dict[str, Encoding]
@@ -44,6 +45,21 @@ class Catalog(Strict):
         for name, gate in self.gates.items():
             if isinstance(gate.answers, str) and gate.answers not in self.answers:
                 raise broken_rule(f"no answers {gate.answers!r}", "gates", name, "answers")
+        return self
+
+    @model_validator(mode="after")
+    def _engines_know_their_flags(self) -> Catalog:
+        for name, engine in self.engines.items():
+            if name not in self.flags:
+                raise broken_rule("its flags are not known", "flags", name)
+            known = self.flags[name].names
+            for word in engine.command:
+                if word.startswith("--") and word[2:] not in known:
+                    raise broken_rule(f"the engine knows no flag {word}", "engines", name, "command")
+            for where, flags in (("flags", engine.flags), *engine.profiles.items(), *engine.speculative.items()):
+                for flag in flags:
+                    if flag not in known:
+                        raise broken_rule(f"the engine knows no flag --{flag}", "engines", name, where, flag)
         return self
 
     @model_validator(mode="after")

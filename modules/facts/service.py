@@ -73,6 +73,7 @@ class ServiceState:
     `docker_answers`: False where nothing can be said of image and container. `last_good` is None also where the
     ledger's entry can not be read, since such a release can not be put back. `standings`: release → new, trying,
     ready, good or bad; `barred`: those that are not tried again unless that is forced. `pending`: what is under way.
+    `made_key`: fingerprint of the API key that the host has made. `draft_commit`, `draft_is_here`: of the draft model.
     `versions`: of the machine's parts now, and of the wanted image; `proved_on`, `started_on`: what they were when the
     release in force was last found good, and when what serves was started; None where that was not kept. `reboot`: why
     the host must be restarted before a container can have its GPU.
@@ -93,6 +94,9 @@ class ServiceState:
     standings: Mapping[str, str] = field(default_factory=dict)
     barred: Mapping[str, Barred] = field(default_factory=dict)
     pending: Underway | None = None
+    made_key: str | None = None
+    draft_commit: str | None = None
+    draft_is_here: bool = False
     versions: Versions = field(default_factory=dict)
     proved_on: Versions | None = None
     started_on: Versions | None = None
@@ -132,6 +136,9 @@ class ServiceState:
             standings={release: one["standing"] for release, one in releases.items()},
             barred={name: Barred(one["event"], one["at"], one.get("note") or "") for name, one in barred.items()},
             pending=Underway(**{name: pending[name] for name in Underway.__dataclass_fields__}) if pending else None,
+            made_key=answer.get("made_key"),
+            draft_commit=answer.get("draft_commit"),
+            draft_is_here=bool(answer.get("draft_is_here")),
             versions=answer.get("versions") or {},
             proved_on=answer.get("proved_on"),
             started_on=answer.get("started_on"),
@@ -152,11 +159,17 @@ class ServiceRelease(HostFact[ServiceState]):
         model_file: str | None,
         files: list[str],
         encodings: list[str],
+        key_variable: str | None = None,
+        draft: tuple[str, str, str | None] | None = None,
     ) -> StringCommand:
         words = [service, "--image", image, "--repository", repository, "--revision", revision]
         words += ["--model-file", model_file] if model_file is not None else []
         words += [f"--file={path}" for path in files]
         words += [f"--encoding={path}" for path in encodings]
+        words += ["--key-variable", key_variable] if key_variable is not None else []
+        if draft is not None:
+            words += ["--draft", draft[0], "--draft-revision", draft[1]]
+            words += ["--draft-file", draft[2]] if draft[2] is not None else []
         quoted = [QuoteString(word) for word in words]
         # Silent where the program is not installed yet: a run without -y asks before the stages that install it.
         return StringCommand("! test -e", PROGRAM, "||", layout.PYTHON, PROGRAM, *quoted)

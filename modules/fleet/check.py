@@ -12,9 +12,10 @@ from modules.fleet.gate_check import gate_rules
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
+from modules.spec.base import is_loopback
 from modules.spec.engine import Engine
 from modules.spec.image import Recipe
-from modules.spec.settings import HostSettings, Service
+from modules.spec.settings import HostSettings, ModelChoice, Service
 
 Finding = tuple[Key, str, str]
 """Key below the settings, what is wrong, what to do."""
@@ -61,17 +62,12 @@ def _peer_rules(settings: HostSettings) -> Iterator[Finding]:
 
 
 def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
-    if not is_loopback(service.listen) and service.api_key is None:
-        yield (
-            ("listen",),
-            f"listens on {service.listen}, where others can reach it, without an API key",
-            "add api_key: with the name of a secret, or take listen out (loopback)",
-        )
     engine = catalog.engines.get(service.engine)
     if engine is None:
         return
     yield from _engine_rules(service, engine)
-    yield from _model_rules(service, engine, catalog)
+    yield from _model_rules(service.model, ("model",), service, engine, catalog)
+    yield from _draft_rules(service, engine, catalog)
     gate = catalog.gates.get(service.gate) if isinstance(service.gate, str) else service.gate
     if gate is not None:
         yield from gate_rules(service, gate, engine)
@@ -87,6 +83,9 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
     if service.api_key is not None and engine.api_key_variable is None:
         what = f"engine {service.engine} takes no API key that can be kept secret"
         yield ("api_key",), what, "take it out, and listen on loopback"
+    elif service.is_open and engine.api_key_variable is None:
+        what = f"listens on {service.listen}, where others can reach it, and engine {service.engine} takes no API key"
+        yield ("listen",), f"{what} that can be kept secret", "take listen out (loopback), or use another engine"
     fixed = {part.removeprefix("--") for part in engine.command if part.startswith("--")}
     for flag in service.flags:
         if flag in fixed:
@@ -95,18 +94,31 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
         yield ("flags", flag), what, todo
 
 
-def _model_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
-    model = catalog.models.get(service.model) if isinstance(service.model, str) else service.model
+def _draft_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
+    wish = service.speculative
+    if wish is None:
+        return
+    if wish.method not in engine.speculative:
+        what = f"engine {service.engine} takes no draft model by method {wish.method}"
+        known = ", ".join(sorted(engine.speculative))
+        yield ("speculative",), what, f"use method {known}" if known else "take it out, or use another engine"
+    yield from _model_rules(wish.model, ("speculative", "model"), service, engine, catalog)
+
+
+def _model_rules(
+    chosen: ModelChoice, key: tuple[str, ...], service: Service, engine: Engine, catalog: Catalog
+) -> Iterator[Finding]:
+    model = catalog.models.get(chosen) if isinstance(chosen, str) else chosen
     if model is None:
         return
     # Known only after an hour of building and fetching, else.
     serves_gguf = engine.command[:1] == ("llama-server",)
     if serves_gguf and model.file is None:
         what = f"engine {service.engine} serves one GGUF file, and this model names none"
-        yield ("model",), what, "take one whose entry has `file`, as gpt-oss-120b-gguf, or add `file`"
+        yield key, what, "take one whose entry has `file`, as gpt-oss-120b-gguf, or add `file`"
     if not serves_gguf and model.file is not None:
         what = f"engine {service.engine} serves safetensors, and this model is the GGUF file {model.file}"
-        yield ("model",), what, "take one whose entry has no `file`, as gpt-oss-120b, or engine llama-cpp"
+        yield key, what, "take one whose entry has no `file`, as gpt-oss-120b, or engine llama-cpp"
 
 
 def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:
@@ -121,13 +133,3 @@ def _image_rules(service: Service, recipe: Recipe) -> Iterator[Finding]:
         # What a triple brought stands nowhere else in the file.
         ours = key[:2] if key[:1] == ("pins",) and key[1] not in service.image.pins and triple is not None else ()
         yield ("image", *(("triple",) if ours else key)), what, "use another one, or take it out for the recipe's own"
-
-
-def is_loopback(address: str) -> bool:
-    """Tell whether an address is this machine's own and nobody else's."""
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False

@@ -7,8 +7,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from modules.catalog import Catalog
 from modules.spec.engine import Engine, FlagValue
 from modules.spec.image import ImageOverride, Recipe
+from modules.spec.model import Model
 from modules.spec.settings import Service
 
 
@@ -52,8 +54,9 @@ def recipe_faults(recipe: Recipe, override: ImageOverride) -> list[tuple[tuple[s
 
 
 def composed_flags(engine: Engine, service: Service) -> dict[str, FlagValue]:
-    """Merge the flags of the engine, its profile and the service; false takes a flag away."""
-    flags = {**engine.flags, **engine.profiles[service.profile], **service.flags}
+    """Merge the flags of the engine, its profile, its draft model and the service; false takes a flag away."""
+    drafted = {} if service.speculative is None else engine.speculative.get(service.speculative.method, {})
+    flags = {**engine.flags, **engine.profiles[service.profile], **drafted, **service.flags}
     return {name: value for name, value in flags.items() if value is not False}
 
 
@@ -61,3 +64,11 @@ def composed_engine(engine: Engine, service: Service) -> Engine:
     """Lay the service's readiness over its engine's, key by key."""
     changes = service.readiness.model_dump(exclude_none=True)
     return engine.model_copy(update={"readiness": engine.readiness.model_copy(update=changes)})
+
+
+def draft_of(service: Service, catalog: Catalog) -> Model | None:
+    """The draft model that a service names, if it names one."""
+    if service.speculative is None:
+        return None
+    chosen = service.speculative.model
+    return catalog.models[chosen] if isinstance(chosen, str) else chosen

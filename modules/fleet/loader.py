@@ -8,6 +8,7 @@ from pathlib import Path
 
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.check import settings_problems
+from modules.fleet.compose import draft_of
 from modules.fleet.fleet import Fleet
 from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
@@ -101,5 +102,6 @@ def _used_secrets(fleet: Fleet, catalog: Catalog) -> set[str]:
     for host in fleet.hosts.values():
         for service in host.settings.services.values():
             model = catalog.models[service.model] if isinstance(service.model, str) else service.model
-            used |= {service.api_key, model.token}
+            draft = draft_of(service, catalog)
+            used |= {service.api_key, model.token, None if draft is None else draft.token}
     return {name for name in used if name is not None}

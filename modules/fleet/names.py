@@ -15,6 +15,7 @@ def name_problems(layer: Tree, catalog: Catalog, secrets: Sequence[str]) -> Iter
     known: tuple[tuple[Key, str, str, Mapping[str, object]], ...] = (
         (("engine",), "engine", "engines", catalog.engines),
         (("model",), "model", "models", catalog.models),
+        (("speculative", "model"), "model", "models", catalog.models),
         (("gate",), "gate", "gates", catalog.gates),
         (("gate", "answers"), "answers", "answers", catalog.answers),
         (("image", "recipe"), "image recipe", "recipes", catalog.images),
@@ -26,7 +27,7 @@ def name_problems(layer: Tree, catalog: Catalog, secrets: Sequence[str]) -> Iter
             name = place.tree.scalar
             if not place.rest and isinstance(name, str) and name not in entries:
                 yield Problem(place.origin, f"unknown {kind} {name!r}", advice(name, entries, kinds))
-        for key in (("api_key",), ("model", "token")):
+        for key in (("api_key",), ("model", "token"), ("speculative", "model", "token")):
             place = find(service, key)
             if not place.rest and place.tree.scalar is not None and place.tree.scalar not in secrets:
                 yield _no_secret(place.tree, secrets)

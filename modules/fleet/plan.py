@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from modules.catalog import Catalog, load_catalog
-from modules.fleet.compose import chosen_recipe, composed_engine, composed_flags, composed_recipe
+from modules.fleet.compose import chosen_recipe, composed_engine, composed_flags, composed_recipe, draft_of
 from modules.fleet.files import DATASETS
 from modules.fleet.loader import load_fleet
 from modules.spec.answers import Answers
@@ -30,6 +30,7 @@ class ServicePlan:
     """A service with everything that the catalog says of it. `flags`: engine's, profile's and service's, merged.
 
     `recipe`: with the fleet file's changes. `encodings`: file name → entry. `answers`: those that its gate names.
+    `draft`: the draft model.
     """
 
     name: str
@@ -41,6 +42,12 @@ class ServicePlan:
     gate: Gate | None
     encodings: dict[str, Encoding]
     answers: Answers | None = None
+    draft: Model | None = None
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """What it serves, and what drafts for that."""
+        return (self.model,) if self.draft is None else (self.model, self.draft)
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,11 @@ class HostPlan:
         """Extra certificate authorities of the site, in PEM form."""
         bundle = self.settings.network.ca_bundle
         return None if bundle is None else Path(bundle)
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Of all services; one that two share stands there twice."""
+        return tuple(model for service in self.services for model in service.models)
 
     @property
     def simulated(self) -> bool:
@@ -99,6 +111,7 @@ def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
         gate=None if gate is None else _with_dataset(gate),
         encodings={file: catalog.encodings[file] for file in model.encodings},
         answers=catalog.answers[answers] if isinstance(answers, str) else answers,
+        draft=draft_of(service, catalog),
     )
 
 

@@ -26,6 +26,7 @@ def fleet_schema(catalog: Catalog) -> Schema:
     definitions: Schema = {name: _partial(schema) for name, schema in settings.pop("$defs").items()}
     definitions["HostSettings"] = _partial(settings)
     definitions["Service"]["properties"] |= _names(definitions["Service"]["properties"], catalog)
+    definitions["Speculative"]["properties"]["model"] |= _name_or(sorted(catalog.models), "Model")
     definitions["ImageOverride"]["properties"]["recipe"] |= _name_or(sorted(catalog.images), "Recipe")
     layer = {"$ref": "#/$defs/HostSettings"}
     host = fleet["$defs"]["Host"]["properties"]

@@ -7,6 +7,7 @@ Run by the Python that has llama-benchy: benchy.py SECRET_FILE VARIABLE ARGUMENT
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from pathlib import Path
@@ -19,6 +20,11 @@ def key_of(path: Path, variable: str) -> str:
         if name == variable:
             return value
     raise SystemExit(f"{path} has no {variable}")
+
+
+def given_key(options: argparse.Namespace) -> str | None:
+    """The API key that a command line names by `--secret-file` and `--key-variable`, if it does."""
+    return key_of(Path(options.secret_file), options.key_variable) if options.secret_file else None
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ def remove(ledger: Ledger, state: Path, settings: Path, units: Path) -> None:
         (units / unit).unlink(missing_ok=True)
     with gpus_kept(lambda service: note_lost_gpu(service, state)):
         subprocess.run(["systemctl", "daemon-reload"], check=True)
-    for ending in ("env", "secret.env", "labels", "memory.json"):
+    for ending in ("env", "secret.env", "key.env", "labels", "memory.json"):
         for path in settings.glob(f"{ledger.service}.{ending}*"):
             path.unlink(missing_ok=True)
     drop_ins = units / f"{unit_name(ledger.service)}.d"

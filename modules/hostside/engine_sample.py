@@ -47,9 +47,12 @@ def parsed_counters(text: str) -> dict[str, float | None]:
     return _sums(_values(text), _COUNTERS)
 
 
-def sample(url: str) -> dict[str, float | None]:
-    """One sample of the engine that serves at `url`; None for everything where it does not answer."""
-    text = _asked(url)
+def sample(url: str, key: str | None = None) -> dict[str, float | None]:
+    """One sample of the engine that serves at `url`; None for everything where it does not answer.
+
+    `key`: its API key; llama.cpp asks for it here, too.
+    """
+    text = _asked(url, key)
     return dict.fromkeys(FIELDS) if text is None else parsed(text)
 
 

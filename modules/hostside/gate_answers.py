@@ -6,19 +6,18 @@ import argparse
 import json
 import random
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside import gate_faults
-    from modules.hostside.benchy import key_of
+    from modules.hostside.benchy import given_key
     from modules.hostside.chat_stream import Reply, asked
     from modules.hostside.gate_faults import Fault, fault
     from modules.hostside.json_form import complaint
     from modules.hostside.progress import Progress
 else:
     import gate_faults
-    from benchy import key_of
+    from benchy import given_key
     from chat_stream import asked
     from gate_faults import fault
     from json_form import complaint
@@ -148,7 +147,7 @@ def run_answers(
 ) -> dict[str, Any]:
     """Ask everything, what holds a fresh word twice. Returns what is kept of it."""
     chance, memory = random.Random(seed), Memory()  # noqa: S311, nothing secret
-    key = key_of(Path(options.secret_file), options.key_variable) if options.secret_file else None
+    key = given_key(options)
     plan = [
         (name, question)
         for name, question in answers["questions"].items()

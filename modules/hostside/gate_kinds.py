@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside import engine_sample
+    from modules.hostside.benchy import given_key
     from modules.hostside.gate_answers import run_answers
     from modules.hostside.gate_benchy import refuse, run_benchy
     from modules.hostside.gate_serve import run_serve
     from modules.hostside.progress import Progress
 else:
     import engine_sample
+    from benchy import given_key
     from gate_answers import run_answers
     from gate_benchy import refuse, run_benchy
     from gate_serve import run_serve
@@ -32,12 +34,13 @@ def left_of(options: argparse.Namespace, deadline: float, kind: str) -> float:
 def measured(kind: str, options: argparse.Namespace, limit_s: float, progress: Progress) -> dict[str, Any]:
     """One workload against `options.url`."""
     workload, runs = options.gate[kind], options.measure[kind]
-    before, began = engine_sample.counters(options.url), time.monotonic()
+    key = given_key(options)
+    before, began = engine_sample.counters(options.url, key), time.monotonic()
     if kind == "answers":
         part = run_answers(options, workload, progress)
     elif kind == "benchy":
         part = run_benchy(options, workload, runs, min(limit_s, workload["time_limit_s"]), progress)
     else:
         part = run_serve(kind, options, runs, min(limit_s, workload["time_limit_s"]), progress)
-    counted = engine_sample.counted(before, engine_sample.counters(options.url))
+    counted = engine_sample.counted(before, engine_sample.counters(options.url, key))
     return part | {"seconds_spent": round(time.monotonic() - began, 1), "counted_by_engine": counted}

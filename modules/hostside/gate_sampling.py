@@ -21,13 +21,13 @@ LONGEST = 7200
 Sample = dict[str, "float | None"]
 
 
-def sampler(url: str) -> Callable[[], Sample]:
-    """What takes one sample of everything; None for what can not be read."""
+def sampler(url: str, key: str | None = None) -> Callable[[], Sample]:
+    """What takes one sample of everything; None for what can not be read. `key`: the engine's API key."""
     host = host_sample.HostSampler(host_sample.containers())
     nothing: Sample = dict.fromkeys(gpu_sample.FIELDS)
 
     def take() -> Sample:
-        return {**(gpu_sample.sample() or nothing), **host.sample(), **engine_sample.sample(url)}
+        return {**(gpu_sample.sample() or nothing), **host.sample(), **engine_sample.sample(url, key)}
 
     return take
 

@@ -22,20 +22,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside.api_key import variables
     from modules.hostside.atomic import read_json
-    from modules.hostside.masking import masked, masked_lines
+    from modules.hostside.masking import MASK, masked, masked_lines
     from modules.hostside.service_unit import unit_name, unit_state
 else:
+    from api_key import variables
     from atomic import read_json
-    from masking import masked, masked_lines
+    from masking import MASK, masked, masked_lines
     from service_unit import unit_name, unit_state
 
 JOBS = Path("/var/lib/tinderbox/jobs")
 LEDGER = Path("/var/lib/tinderbox/ledger")
+SETTINGS = Path("/etc/tinderbox")
 HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
 _LINES = "4000"
 _TIMEOUT_S = 30
 _RECENT_JOBS = 3
+_SHORTEST_SECRET = 8
 # Jobs by what they do: what their programs print is matched as such.
 _JOB_KINDS = {"image": "build", "weights": "fetch", "encodings": "fetch", "tools": "fetch", "start": "engine"}
 _FILES = ("/proc/meminfo", "/proc/driver/nvidia/version", "/proc/cmdline", "/proc/uptime", "/etc/dgx-release")
@@ -82,8 +86,16 @@ def bounded(text: str) -> str:
     return f"{head}… {left_out} characters left out …\n{tail}"
 
 
+def known_secrets() -> list[str]:
+    """The values that services get by files that only root reads: a key that this host made has no form of its own."""
+    files = [*SETTINGS.glob("*.secret.env"), *SETTINGS.glob("*.key.env")]
+    return [value for file in files for value in variables(file).values() if len(value) >= _SHORTEST_SECRET]
+
+
 def log(name: str, kind: str, text: str, trouble: str | None = None) -> dict[str, Any]:
     """A log as it is printed."""
+    for secret in known_secrets():
+        text = text.replace(secret, MASK)
     text = "\n".join(masked_lines(bounded(text).split("\n")))
     return {"name": name, "kind": kind, "text": text, "trouble": None if trouble is None else masked(trouble)}
 

@@ -21,7 +21,9 @@ def lacks(entry: Mapping[str, Any] | None) -> list[str]:
     image = release.get("image")
     if image and run("docker", "image", "inspect", "--format", "{{.Id}}", image) is None:
         found.append(f"its image {image}")
-    hub, model = (release.get("environment") or {}).get("HF_HUB_CACHE"), release.get("model")
-    if hub and model and not Path(hub, f"models--{model.replace('/', '--')}", "snapshots", release["commit"]).exists():
-        found.append(f"the weights of {model} at {release['commit']}")
+    hub = (release.get("environment") or {}).get("HF_HUB_CACHE")
+    for name, revision in (("model", "commit"), ("draft", "draft_commit")):
+        model, commit = release.get(name), release.get(revision)
+        if hub and model and not Path(hub, f"models--{model.replace('/', '--')}", "snapshots", str(commit)).exists():
+            found.append(f"the weights of {model} at {commit}")
     return found

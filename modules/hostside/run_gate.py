@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside import gate_faults
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.benchy import given_key
     from modules.hostside.cold_start import run_cold_start
     from modules.hostside.gate_benchy import refuse
     from modules.hostside.gate_delivery import Delivery
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 else:
     import gate_faults
     from atomic import read_json, write_json
+    from benchy import given_key
     from cold_start import run_cold_start
     from gate_benchy import refuse
     from gate_delivery import Delivery
@@ -149,13 +151,13 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def main(take: Callable[[str], Any] = sampler) -> int:
+def main(take: Callable[[str, str | None], Any] = sampler) -> int:
     """0 when there is a result."""
     options, progress = parsed(sys.argv[1:]), Progress()
     started, unit = now(), wait_until_ready(options, progress)
     path = options.state / "gates" / options.service / f"{options.release}.json"
     former = former_result(path, options, unit)
-    with Sampling(take(options.url)) as sampling:
+    with Sampling(take(options.url, given_key(options))) as sampling:
         parts = all_measured(options, unit, progress) | from_controller(options, unit, progress)
     path.parent.mkdir(parents=True, exist_ok=True)
     if former is None:

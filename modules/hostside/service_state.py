@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside import api_key
     from modules.hostside import release_story as story
     from modules.hostside.activation import read_pending
     from modules.hostside.attestation_file import attestation_file
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from modules.hostside.start_note import read_start
     from modules.hostside.versions import image_id, versions
 else:
+    import api_key
     import release_story as story
     from activation import read_pending
     from attestation_file import attestation_file
@@ -67,6 +69,15 @@ def attested(ledger: Ledger, release: str | None) -> bool:
     return seen == (entry.get("attestation") or {}).get("sha256") == sha256(ledger.attestation(release))
 
 
+def draft_state(options: argparse.Namespace) -> dict[str, Any]:
+    """Of the draft model, where there is to be one."""
+    if options.draft is None:
+        return {}
+    commit = model_commit(options.draft, options.draft_revision)
+    snapshot = options.draft / "snapshots" / commit if commit else None
+    return {"draft_commit": commit, "draft_is_here": bool(snapshot and (snapshot / options.draft_file).exists())}
+
+
 def standings(ledger: Ledger) -> dict[str, dict[str, Any]]:
     """Release → where it stands, and why it is not tried again, if so."""
     last_good = ledger.linked("last-good")
@@ -98,6 +109,7 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
     pending = read_pending(ledger)
     return {
         "systemd": systemd_version(),
+        "made_key": api_key.fingerprint(options.service, options.key_variable) if options.key_variable else None,
         "unit": unit,
         "files": {path: sha256(Path(path)) for path in options.file},
         "current": current,
@@ -115,6 +127,7 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
         "container": container_state(f"tinderbox-{options.service}"),
         "commit": commit,
         "model_is_here": bool(snapshot and (snapshot / options.model_file).exists()),
+        **draft_state(options),
         "missing_encodings": [path for path in options.encoding if not Path(path).is_file()],
     }
 
@@ -128,6 +141,10 @@ def main() -> int:
     parser.add_argument("--revision", required=True)
     parser.add_argument("--model-file", default="config.json", help="what must be in the snapshot")
     parser.add_argument("--file", action="append", default=[], help="a file to hash")
+    parser.add_argument("--draft", type=Path, help="the draft model's directory in the hub cache")
+    parser.add_argument("--draft-revision", default="")
+    parser.add_argument("--draft-file", default="config.json")
+    parser.add_argument("--key-variable", help="of the API key that this host makes")
     parser.add_argument("--encoding", action="append", default=[], help="a file that must be there")
     sys.stdout.write(json.dumps(state(parser.parse_args())) + "\n")
     return 0

@@ -51,7 +51,12 @@ def released(root: Path = STATE) -> set[Key]:
     """Repository and commit of every service's current and last good release."""
     links = [link for name in ("current", "last-good") for link in (root / "ledger").glob(f"*/{name}")]
     entries = [(read_json(link) or {}).get("release") for link in links]
-    return {(str(each["model"]), str(each["commit"])) for each in entries if isinstance(each, dict)}
+    pairs = (("model", "commit"), ("draft", "draft_commit"))
+    return {
+        (str(each[name]), str(each[commit]))
+        for each in entries if isinstance(each, dict)
+        for name, commit in pairs if each.get(name)
+    }  # fmt: skip
 
 
 def unneeded(home: Path, needed: set[Key]) -> list[Unneeded]:

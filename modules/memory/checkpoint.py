@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modules.memory.gguf import config_of
@@ -42,6 +42,17 @@ class Checkpoint:
     def size(self) -> int:
         """Bytes of all tensors."""
         return sum(self.tensors.values())
+
+
+def with_draft(checkpoint: Checkpoint, draft: Checkpoint) -> Checkpoint:
+    """The two as one: an engine holds the weights of both, and keeps a cache for the layers of both."""
+    tensors = {
+        kind: checkpoint.tensors.get(kind, 0) + draft.tensors.get(kind, 0)
+        for kind in {**checkpoint.tensors, **draft.tensors}
+    }
+    unknown = checkpoint.unknown or (f"of the draft model: {draft.unknown}" if draft.unknown else None)
+    layers = (*checkpoint.layers, *draft.layers) if unknown is None else ()
+    return replace(checkpoint, tensors=tensors, layers=layers, unknown=unknown)
 
 
 def describe(tensors: Mapping[str, int], config: Config) -> Checkpoint:

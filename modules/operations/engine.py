@@ -27,12 +27,13 @@ from modules.operations.require import foreseen, refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
 from modules.release import layout
-from modules.release.build import Surroundings, build_release, key_variable
+from modules.release.build import Surroundings, build_release, key_file, key_variable, makes_key
 from modules.release.decision import Action, changes, decide, lacking, turned_away
 from modules.release.files import HostFile, release_files
 from modules.spec.release import Release
 
 LEDGER = str(layout.PROGRAMS / "ledger.py")
+API_KEY = str(layout.PROGRAMS / "api_key.py")
 _FILES = (layout.unit_file, layout.environment_file, layout.label_file, layout.watch_unit_file, layout.secret_file)
 NEIGHBOURS = str(layout.PROGRAMS / "neighbours.py")
 
@@ -55,7 +56,16 @@ def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | No
         model_file=plan.model.file,
         files=[*files, layout.services_file()],
         encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
+        key_variable=key_variable(plan) if makes_key(plan) else None,
+        draft=_draft(plan, home),
     )
+
+
+def _draft(plan: ServicePlan, home: str) -> tuple[str, str, str | None] | None:
+    if plan.draft is None:
+        return None
+    directory = layout.model_directory(home, plan.draft.repository)
+    return directory, pinned_commit(plan.draft) or plan.draft.revision, plan.draft.file
 
 
 def stage_request(start: Start, reckoned: Reckoned | None) -> str:
@@ -92,10 +102,10 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     + services: all of the host, which share its memory
     """
     home = services.settings.weights.home
-    if plan.service.api_key is not None and key_variable(plan) is None:
+    if (plan.service.api_key is not None or plan.service.is_open) and key_variable(plan) is None:
         yield refusal(
-            f"{host.name}: services.{plan.name}.api_key: engine {plan.service.engine} takes no API key from its "
-            "environment, so it would serve without one. Remove api_key and listen on loopback, or use another engine."
+            f"{host.name}: services.{plan.name}: engine {plan.service.engine} takes no API key from its environment, "
+            "so it would serve without one. Remove api_key and listen on loopback, or use another engine."
         )
         return
     image = image_reference(plan.recipe, read_lock(load_fleet().path))
@@ -103,8 +113,16 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     if found is None:
         yield from unreadable(f"the state of service {plan.name}")
         return
+    if makes_key(plan) and found.made_key is None:
+        yield from _key_made(plan)
+        found = service_state(plan, image, home)
+        if found is None or found.made_key is None:
+            yield from unreadable(f"the API key that the host was to make for service {plan.name}")
+            return
     secrets = service_secrets(plan)
-    around = Surroundings(image, found.commit or "unknown", home, found.systemd, secrets)
+    around = Surroundings(
+        image, found.commit or "unknown", home, found.systemd, secrets, found.made_key, found.draft_commit
+    )
     release = build_release(plan, around)
     files = release_files(release, secrets)
     yield from _neighbours_told(services, found)
@@ -127,6 +145,17 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     # Only of a good one, since a release that is gone back to may need it.
     if not secrets and found.last_good == release.id and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
+
+
+def _key_made(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:
+    """Have the host make an API key, since the fleet file opens the service to others and names none."""
+    variable = key_variable(plan)
+    assert variable is not None
+    yield StringCommand(layout.PYTHON, API_KEY, QuoteString(plan.name), variable)
+    host.log(
+        f"{plan.name}: it listens on {plan.service.listen}, and the fleet file names no api_key, so this host has made "
+        f"one. It is the value of {variable} in {key_file(plan)} on {host.name} (root's, mode 0600), and stays",
+    )
 
 
 def _neighbours_told(services: HostPlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from paramiko import SSHException
@@ -60,6 +61,8 @@ def _measured(host: Host, job: Job, client: Client) -> bool:
     tokenizer = tokenizer_here(host, client.snapshot, pause) if client.benchy else Path()
     if not _sampling(host, job):
         return False
+    if client.made_key is not None:
+        client = replace(client, secret=_key_of(host, *client.made_key))
     with tempfile.TemporaryDirectory(prefix="tinderbox-client-") as folder:
         figures = run_client(host, job, client, Path(folder), ("--tools", str(tools), "--tokenizer", str(tokenizer)))
     if figures is None:
@@ -70,6 +73,14 @@ def _measured(host: Host, job: Job, client: Client) -> bool:
         tell(host, [f"{job.title}: the figures could not be given to the host:", *output.output_lines])
         return False
     return until_ended(host, job, start_command(job))
+
+
+def _key_of(host: Host, variable: str, path: str) -> str:
+    """The API key that the host has made, as `VARIABLE=VALUE`. It is shown nowhere, and kept on no disk here."""
+    given, output = ask(host, StringCommand("grep", QuoteString(f"^{variable}="), QuoteString(path)), pause)
+    if not given or not output.stdout_lines:
+        raise ControllerError(f"the API key in {path} on {host.name} could not be read")
+    return str(output.stdout_lines[0])
 
 
 def _sampling(host: Host, job: Job) -> bool:

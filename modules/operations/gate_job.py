@@ -13,7 +13,7 @@ from modules.gating.steps import Step
 from modules.operations.engine import service_secrets
 from modules.operations.job import Job
 from modules.release import layout
-from modules.release.build import key_variable, start_seconds
+from modules.release.build import key_file, key_variable, makes_key, start_seconds
 from modules.spec.fleet import ResolvedHost
 from modules.spec.gate import BENCHY, COLD_START, OVERHEAD_S, Gate
 
@@ -22,8 +22,9 @@ from modules.spec.gate import BENCHY, COLD_START, OVERHEAD_S, Gate
 class Client:
     """What the controller measures of a service. `token`: by which the host's job knows the figures.
 
-    `arguments`: of `run_client.py`, without paths of the controller's own. `secret`: `VARIABLE=VALUE` of the API key.
-    `snapshot`: the model on the host, for its tokenizer, which llama-benchy needs here (`benchy`).
+    `arguments`: of `run_client.py`, without paths of the controller's own. `secret`: `VARIABLE=VALUE` of the API key;
+    `made_key`: the variable and the file on the host, where the host has made the key. `snapshot`: the model on the
+    host, for its tokenizer, which llama-benchy needs here (`benchy`).
     """
 
     service: str
@@ -33,6 +34,7 @@ class Client:
     benchy: bool
     snapshot: str
     secret: str = field(default="", repr=False)
+    made_key: tuple[str, str] | None = None
 
 
 def forward_words(around: ResolvedHost, endpoint: str) -> list[str]:
@@ -69,7 +71,8 @@ def gate_client(
         limit_s=budget + OVERHEAD_S,
         benchy=BENCHY in runs,
         snapshot=layout.snapshot_directory(home, plan.model.repository, str(found.commit)),
-        secret=f"{variable}={known[variable]}" if variable is not None else "",
+        secret=f"{variable}={known[variable]}" if variable in known else "",
+        made_key=(variable, key_file(plan)) if variable is not None and makes_key(plan) else None,
     )
 
 
@@ -98,7 +101,7 @@ def gate_job(
     words += ["--client", client.token] if client is not None else []
     variable = key_variable(plan)
     if variable is not None:
-        words += ["--secret-file", layout.secret_file(plan.name), "--key-variable", variable]
+        words += ["--secret-file", key_file(plan), "--key-variable", variable]
     where = " from the controller" if client is not None else ""
     return Job(
         name="gate",

@@ -11,14 +11,16 @@ from pyinfra import host, logger
 from pyinfra.api.command import PyinfraCommand
 
 from modules.catalog import load_catalog
-from modules.facts.checkpoint import CheckpointFiles
+from modules.facts.checkpoint import CheckpointFiles, CheckpointState
 from modules.fleet import HostPlan, ServicePlan
 from modules.memory import Checkpoint, MemoryPlan, UnplannableError, refusal, table_text
+from modules.memory.checkpoint import with_draft
 from modules.memory.service import machine_for, planned, reserve_of
 from modules.operations.managed_files import ManagedFile
 from modules.operations.require import refusal as refuse
 from modules.operations.weights import pinned_commit
 from modules.release import layout
+from modules.spec.model import Model
 
 # An operation is asked twice, for the plan of a run and in the run; people are told once.
 _told: set[tuple[str, tuple[str, ...]]] = set()
@@ -38,16 +40,23 @@ def memory_of(services: HostPlan, plan: ServicePlan, commit: str) -> Reckoned | 
 
     `services`: all of the host, each of which has its claim. `commit`: of the service's model.
     """
-    memory, found = 0, dict[str, Checkpoint]()
+    memory, found, home = 0, dict[str, Checkpoint](), services.settings.weights.home
     for each in services.services:
         known = commit if each.name == plan.name else pinned_commit(each.model)
-        if known is None:
-            continue
-        directory = layout.snapshot_directory(services.settings.weights.home, each.model.repository, known)
-        state = host.get_fact(CheckpointFiles, directory=directory, file=each.model.file)
+        state = _checkpoint(each.model, known, home)
         if state is not None:
             memory, found[each.name] = state.memory_total, state.checkpoint
+            draft = None if each.draft is None else _checkpoint(each.draft, pinned_commit(each.draft), home)
+            if draft is not None:
+                found[each.name] = with_draft(state.checkpoint, draft.checkpoint)
     return reckon(services, plan, memory, found) if plan.name in found else None
+
+
+def _checkpoint(model: Model, commit: str | None, home: str) -> CheckpointState | None:
+    if commit is None:
+        return None
+    directory = layout.snapshot_directory(home, model.repository, commit)
+    return host.get_fact(CheckpointFiles, directory=directory, file=model.file)
 
 
 def reckon(services: HostPlan, plan: ServicePlan, memory: int, found: dict[str, Checkpoint]) -> Reckoned:

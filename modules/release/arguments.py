@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from modules.spec.engine import Flags, FlagValue
 
 Placeholders = Mapping[str, str]
-"""`{name}` → what stands in its place: `model`, `port`, `listen`, `served_as`."""
+"""`{name}` → what stands in its place: `model`, `port`, `listen`, `served_as`, and of a draft model."""
 
 
 def fill(text: str, placeholders: Placeholders) -> str:

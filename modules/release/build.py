@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from modules.fleet import ServicePlan
@@ -12,6 +12,7 @@ from modules.release import layout
 from modules.release.arguments import engine_command
 from modules.release.container import environment, mounts, run_arguments
 from modules.release.unit import UnitText, render_unit, render_watch
+from modules.spec.model import Model
 from modules.spec.release import Release
 
 
@@ -21,6 +22,8 @@ class Surroundings:
 
     `image`: content-addressed reference. `commit`: of the model on the host. `home`: its Hugging Face home. `systemd`:
     the host's version. `secrets`: environment variable → value; only a fingerprint of a value enters the release.
+    `made_key`: fingerprint of the API key that the host has made, where it is to have one. `draft_commit`: of the
+    draft model.
     """
 
     image: str
@@ -28,6 +31,8 @@ class Surroundings:
     home: str
     systemd: int
     secrets: Mapping[str, str]
+    made_key: str | None = None
+    draft_commit: str | None = None
 
 
 def fingerprint(secret: str) -> str:
@@ -41,7 +46,7 @@ def _asked(plan: ServicePlan) -> tuple[str, ...]:
     words = ["--service", plan.name, "--url", layout.endpoint(service.listen, service.port)]
     words += ["--model", plan.model.served_as]
     if key_variable(plan) is not None:
-        words += ["--secret-file", layout.secret_file(plan.name), "--key-variable", str(key_variable(plan))]
+        words += ["--secret-file", key_file(plan), "--key-variable", str(key_variable(plan))]
     return tuple(words)
 
 
@@ -72,13 +77,54 @@ def start_seconds(plan: ServicePlan) -> int:
 
 def key_variable(plan: ServicePlan) -> str | None:
     """The variable by which the engine takes its API key, where the service has one."""
-    return plan.engine.api_key_variable if plan.service.api_key is not None else None
+    return plan.engine.api_key_variable if plan.service.api_key is not None or plan.service.is_open else None
+
+
+def makes_key(plan: ServicePlan) -> bool:
+    """Whether the host makes the API key: others can reach the service, and the fleet file names none."""
+    return plan.service.api_key is None and key_variable(plan) is not None
+
+
+def key_file(plan: ServicePlan) -> str:
+    """The file on the host that holds the API key, as `VARIABLE=value`; of a service that has one."""
+    return layout.key_file(plan.name) if makes_key(plan) else layout.secret_file(plan.name)
+
+
+def _secret_files(plan: ServicePlan, around: Surroundings) -> Iterator[str]:
+    if around.secrets:
+        yield layout.secret_file(plan.name)
+    if makes_key(plan):
+        yield layout.key_file(plan.name)
+
+
+def _fingerprints(plan: ServicePlan, around: Surroundings) -> dict[str, str]:
+    prints = {name: fingerprint(value) for name, value in around.secrets.items()}
+    variable = key_variable(plan)
+    if makes_key(plan) and variable is not None:
+        prints[variable] = around.made_key or "unknown"
+    return dict(sorted(prints.items()))
 
 
 def model_path(plan: ServicePlan, around: Surroundings) -> str:
     """What the engine is told to serve: the snapshot's directory, or the one file in it. No ref names a commit."""
-    directory = layout.snapshot_directory(around.home, plan.model.repository, around.commit)
-    return directory if plan.model.file is None else f"{directory}/{plan.model.file}"
+    return _path(plan.model, around.commit, around.home)
+
+
+def _path(model: Model, commit: str, home: str) -> str:
+    directory = layout.snapshot_directory(home, model.repository, commit)
+    return directory if model.file is None else f"{directory}/{model.file}"
+
+
+def _draft(plan: ServicePlan, around: Surroundings) -> dict[str, str]:
+    """Placeholders that the flags for a draft model have."""
+    wish = plan.service.speculative
+    if wish is None or plan.draft is None:
+        return {}
+    return {
+        "draft": _path(plan.draft, around.draft_commit or "unknown", around.home),
+        "draft_tokens": str(wish.tokens),
+        "draft_tokens_and_one": str(wish.tokens + 1),
+    }
 
 
 def build_release(plan: ServicePlan, around: Surroundings) -> Release:
@@ -93,6 +139,7 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
             "port": str(service.port),
             "listen": service.listen,
             "served_as": plan.model.served_as,
+            **_draft(plan, around),
         },
     )
     run = run_arguments(
@@ -101,7 +148,7 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         command,
         container=service.container if service.container is not None else engine.container,
         mounts=mounts(plan.name, engine.caches, home=around.home, encodings=encodings),
-        secrets=bool(around.secrets),
+        secret_files=tuple(_secret_files(plan, around)),
     )
     unit = render_unit(
         UnitText(
@@ -112,6 +159,8 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
             await_ready=_await_ready(plan),
             start_s=start_seconds(plan),
             systemd=around.systemd,
+            home=around.home,
+            listen=service.listen,
             watched=service.watchdog.enabled,
         )
     )
@@ -122,10 +171,12 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         image=around.image,
         model=plan.model.repository,
         commit=around.commit,
+        draft=None if plan.draft is None else plan.draft.repository,
+        draft_commit=None if plan.draft is None else around.draft_commit or "unknown",
         encodings={name: encoding.sha256 for name, encoding in sorted(plan.encodings.items())},
         command=command,
         environment=environment(engine, service.environment, home=around.home, encodings=encodings),
-        secrets={name: fingerprint(value) for name, value in sorted(around.secrets.items())},
+        secrets=_fingerprints(plan, around),
         unit=unit,
         watch=_watch(plan),
     )

@@ -48,23 +48,25 @@ def run_arguments(
     *,
     container: Container,
     mounts: tuple[str, ...],
-    secrets: bool,
+    secret_files: tuple[str, ...],
 ) -> tuple[str, ...]:
     """`docker run …`. Devices are given to `start_container.py`, which asks the host whether they are there."""
     words = [DOCKER, "run", "--rm", "--pull", "never"]
     words += ["--name", layout.container_name(service), "--label-file", layout.label_file(service)]
     words += ["--network", "host", "--ipc", container.ipc]
+    # Nothing in an engine's image has a reason to become more than it is.
+    words += ["--security-opt", "no-new-privileges"]
     if container.shm_size is not None and container.ipc != "host":
         words += ["--shm-size", container.shm_size]
     if container.gpus:
         words += ["--gpus", "all"]
     for name, value in sorted(container.ulimits.items()):
         words += ["--ulimit", f"{name}={value}"]
-    for capability in container.capabilities:
+    for capability in sorted(container.capabilities):
         words += ["--cap-add", capability]
     words += ["--env-file", layout.environment_file(service)]
-    if secrets:
-        words += ["--env-file", layout.secret_file(service)]
+    for file in secret_files:
+        words += ["--env-file", file]
     for mount in mounts:
         words += ["--mount", mount]
     # The image's own entrypoint may wrap the command (NGC's prints a banner first), so it stays in force.

@@ -87,5 +87,7 @@ def lacking(release: Release, state: ServiceState) -> list[str]:
         found.append(f"image {release.image} (stage: image)")
     if not state.model_is_here:
         found.append(f"weights of {release.model} at {release.commit} (stage: weights)")
+    if release.draft is not None and not state.draft_is_here:
+        found.append(f"weights of the draft {release.draft} at {release.draft_commit} (stage: weights)")
     found += [f"{path} (stage: encodings)" for path in state.missing_encodings]
     return found

@@ -73,7 +73,7 @@ def differences(former: Content | None, content: Content) -> tuple[str, ...]:
     """What of a release is another thing than in the one before it; nothing is told of the first."""
     if former is None:
         return ()
-    found = [f"{key}: {former[key]} → {content[key]}" for key in _PLAIN if former.get(key) != content.get(key)]
+    found = [f"{key}: {former.get(key)} → {content.get(key)}" for key in _PLAIN if former.get(key) != content.get(key)]
     found += _flags(former.get("command") or (), content.get("command") or ())
     for key in ("environment", "encodings", "secrets"):
         found += _entries(key, former.get(key) or {}, content.get(key) or {})
@@ -91,7 +91,7 @@ def versions_in(proved_on: Versions) -> list[str]:
     return [f"{part} {version}" for part, version in known if version not in left_out]
 
 
-_PLAIN = ("engine", "profile", "image", "model", "commit")
+_PLAIN = ("engine", "profile", "image", "model", "commit", "draft", "draft_commit")
 
 
 def _flags(former: Sequence[str], command: Sequence[str]) -> list[str]:

@@ -46,6 +46,11 @@ def secret_file(service: str) -> str:
     return str(SETTINGS / f"{service}.secret.env")
 
 
+def key_file(service: str) -> str:
+    """The API key that the host has made, where the fleet file names none: as an environment file (0600)."""
+    return str(SETTINGS / f"{service}.key.env")
+
+
 def memory_file(service: str) -> str:
     """What memory gate and load guard read. Not part of the release: it is reckoned from it and from its neighbours."""
     return str(SETTINGS / f"{service}.memory.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from modules.release import layout
 from modules.release.container import DOCKER
+from modules.spec.base import is_loopback
 
 # A crash loop on GB10 leaks GPU memory until the host wedges (35 restarts did it): few attempts, then `failed`.
 START_ATTEMPTS = 3
@@ -24,7 +26,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 @dataclass(frozen=True)
 class UnitText:
-    """What the template needs. `start_s`: seconds until a start counts as failed."""
+    """What the template needs. `start_s`: seconds until a start counts as failed.
+
+    `home`: of the weights, whose file system a start waits for. `listen`: the address at which the engine is asked.
+    """
 
     service: str
     description: str
@@ -33,6 +38,8 @@ class UnitText:
     await_ready: tuple[str, ...]
     start_s: int
     systemd: int
+    home: str
+    listen: str
     watched: bool = False
 
 
@@ -76,6 +83,12 @@ def attempts_window_s(start_s: int) -> int:
     return START_ATTEMPTS * (start_s + LONGEST_PAUSE_S + STOP_S)
 
 
+def _allowed(listen: str) -> str:
+    """Addresses that the unit's programs may speak to: they ask the engine, wherever that listens, and nobody else."""
+    within = is_loopback(listen) or ipaddress.ip_address(listen).is_unspecified
+    return "localhost" if within else f"localhost {listen.partition('%')[0]}"
+
+
 def render_watch(service: str, watch: tuple[str, ...], every_s: float) -> str:
     """Text of the unit that watches a service. `watch`: its program's argument vector."""
     text = _template("watch.unit.j2").render(
@@ -110,4 +123,7 @@ def render_unit(unit: UnitText) -> str:
         longest_pause_s=LONGEST_PAUSE_S,
         growing_pause=unit.systemd >= GROWING_PAUSE_SINCE,
         stop_s=STOP_S,
+        state=layout.STATE,
+        mounts=f"{unit.home} {layout.STATE}".replace("%", "%%"),
+        allowed=_allowed(unit.listen),
     )

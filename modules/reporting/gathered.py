@@ -151,7 +151,12 @@ def _failure(plan: ServicePlan, told: ServiceSeen) -> FailureReport | None:
 
 
 def _memory(plan: HostPlan, service: ServicePlan, seen: HostSeen) -> MemoryReport | None:
-    """The plan by the files that are on the host; None where they, or the engine's flags, are not understood."""
+    """The plan by the files that are on the host; None where they, or the engine's flags, are not understood.
+
+    Hosts do not tell of draft models for a report, and a plan without them would say too little.
+    """
+    if any(each.draft is not None for each in plan.services):
+        return None
     checkpoints: dict[str, Checkpoint] = {
         name: told.checkpoint for name, told in seen.services.items() if told.checkpoint is not None
     }

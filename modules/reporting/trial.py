@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modules.fleet import ServicePlan
 from modules.release import layout
-from modules.release.build import key_variable
+from modules.release.build import key_file, key_variable
 from modules.spec.fleet import ResolvedHost
 
 # Of the reply what was said: reasoning stands in a field of its own, and a short answer may be reasoning only. Of an
@@ -53,7 +53,7 @@ def request_words(plan: ServicePlan) -> list[str]:
     variable = key_variable(plan)
     if variable is None:
         return words
-    header = f"sudo sed -n 's/^{variable}=/Authorization: Bearer /p' {layout.secret_file(plan.name)}"
+    header = f"sudo sed -n 's/^{variable}=/Authorization: Bearer /p' {key_file(plan)}"
     return [*words, "-H", f"@<({header})"]
 
 

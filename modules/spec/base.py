@@ -24,6 +24,16 @@ def broken_rule(message: str, *key: str) -> PydanticCustomError:
     return PydanticCustomError("rule", "{message}", {"message": message, "key": list(key)})
 
 
+def is_loopback(address: str) -> bool:
+    """Tell whether an address is this machine's own and nobody else's."""
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
 def _ip_address(value: str) -> str:
     try:
         ipaddress.ip_address(value)

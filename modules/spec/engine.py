@@ -22,17 +22,37 @@ def _flag_value(value: Any) -> Any:
 FlagValue = Annotated[bool | int | float | str | tuple[str, ...], BeforeValidator(_flag_value)]
 FlagName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Flags = dict[FlagName, FlagValue]
+DraftMethod = Literal["eagle3", "draft"]
+
+
+def _with_reasons(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError("a capability needs a reason: write each as `NAME: why the engine needs it`")
+    for name, reason in value.items():
+        if not isinstance(reason, str) or not reason.strip():
+            raise ValueError("a capability needs a reason: write `NAME: why the engine needs it`")
+        if str(name).removeprefix("CAP_") == "ALL":
+            raise ValueError("ALL capabilities would make the container privileged: name those that are needed")
+    return value
+
+
+CapabilityName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z_]*$")]
+Capabilities = Annotated[dict[CapabilityName, str], BeforeValidator(_with_reasons)]
 
 
 class Container(Strict):
-    """How an engine's container runs. A fleet file can leave out limits that a host's kernel refuses (the lab's)."""
+    """How an engine's container runs. A fleet file can leave out limits that a host's kernel refuses (the lab's).
+
+    `capabilities`: name (without CAP_) → the reason for it, beyond what docker gives every container. There is no way
+    to a privileged one.
+    """
 
     ipc: Literal["host", "private"] = "host"
     shm_size: str | None = None
     gpus: bool = True
     ulimits: dict[str, str] = {}
     devices: tuple[str, ...] = ()  # passed on where the node exists on the host
-    capabilities: tuple[str, ...] = ()
+    capabilities: Capabilities = {}
 
 
 def _pattern(value: str) -> str:
@@ -68,7 +88,9 @@ class Engine(Strict):
     `command`: argv in the container, where `{model}` stands for the path of the model's folder (or of its `file`),
     `{port}`, `{listen}` and `{served_as}` for the service's. `flags`: for every profile; `profiles`: name → flags on
     top. `caches`: name → path in the container of a directory that outlives it. `api_key_variable`: in which the engine
-    takes its API key; null: it takes none. `process`: regular expression over the host's process list that finds it.
+    takes its API key; null: it takes none. `speculative`: method → flags for a draft model, where `{draft}` stands for
+    its path, `{draft_tokens}` for how many tokens it proposes, `{draft_tokens_and_one}` for one more. `process`:
+    regular expression over the host's process list that finds it.
     `native_fp4`: it is meant to compute in FP4, and an image without such code in it is refused.
     """
 
@@ -81,7 +103,19 @@ class Engine(Strict):
     caches: dict[str, str] = {}
     readiness: Readiness
     api_key_variable: str | None = None
+    speculative: dict[DraftMethod, Flags] = {}
     process: str
     native_fp4: bool = False
     source: str
     verified: str = "unverified on hardware"
+
+
+def _names(value: Any) -> Any:
+    return value.split() if isinstance(value, str) else value
+
+
+class KnownFlags(Strict):
+    """The flags that an engine's program knows. `names`: without dashes; in the catalog's file with spaces between."""
+
+    names: Annotated[frozenset[FlagName], BeforeValidator(_names)]
+    source: str

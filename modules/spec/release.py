@@ -12,6 +12,7 @@ class Release(Strict):
 
     `image`: content-addressed tag or digest. `commit`: the model's. `unit`: text of the systemd unit. `environment`:
     without secrets; `secrets`: names only, with a fingerprint of each value (first 12 hex digits of its sha256).
+    `draft`, `draft_commit`: the draft model, where there is one.
     `watch`: text of the unit that watches whether it still generates; empty where nobody does.
     """
 
@@ -21,6 +22,8 @@ class Release(Strict):
     image: str
     model: str
     commit: str
+    draft: str | None = None
+    draft_commit: str | None = None
     encodings: dict[str, str] = {}
     command: tuple[str, ...]
     environment: dict[str, str]
@@ -31,4 +34,4 @@ class Release(Strict):
     @property
     def id(self) -> str:
         """Twelve hex digits of the sha256 of the release's canonical JSON."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+        return hashlib.sha256(self.model_dump_json(exclude_none=True).encode()).hexdigest()[:12]

@@ -21,9 +21,10 @@ from modules.spec.base import (
     Strict,
     VariableName,
     broken_rule,
+    is_loopback,
     named_or_written_out,
 )
-from modules.spec.engine import Container, Flags, ReadinessOverride
+from modules.spec.engine import Container, DraftMethod, Flags, ReadinessOverride
 from modules.spec.gate import Gate
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
@@ -65,6 +66,29 @@ class Runtime(Strict):
     container_toolkit_version: PackageVersion = "*"
     log_max_size: str = Field(default="100m", pattern=r"^\d+[kmg]$")
     log_max_files: int = Field(default=3, ge=1)
+
+
+class System(Strict):
+    """The operating system, beside what serving needs of it. Each setting that is unset again is undone.
+
+    `earlyoom`: install it, to end the engine before the host wedges. `protect_ssh`: memory that ssh and those who are
+    logged in keep. `swappiness`: vm.swappiness. `clock_cap_mhz`: of the GPU. `desktop`: false: none is started.
+    `end_desktop_sessions`: stop it also while somebody is logged in there; otherwise it goes with the next boot.
+    """
+
+    earlyoom: bool = False
+    protect_ssh: bool = False
+    swappiness: int | None = Field(default=None, ge=0, le=200)
+    clock_cap_mhz: int | None = Field(default=None, ge=300, le=4000)
+    desktop: bool | None = None
+    end_desktop_sessions: bool = False
+
+    @field_validator("desktop")
+    @classmethod
+    def _none_is_started(cls, desktop: bool | None) -> bool | None:
+        if desktop:
+            raise ValueError("no desktop is started for you: write false for none, or take the key out")
+        return desktop
 
 
 class Bundle(Strict):
@@ -123,6 +147,18 @@ class Weights(Strict):
     remove_unneeded: bool = False
 
 
+class Speculative(Strict):
+    """A draft model, which proposes tokens that the served model checks: the same replies, sooner where it is right.
+
+    `method`: `eagle3`: a head made for this very model; `draft`: a small model with the same vocabulary. `tokens`:
+    proposed at once.
+    """
+
+    model: ModelChoice
+    method: DraftMethod = "eagle3"
+    tokens: int = Field(default=3, ge=1, le=16)
+
+
 class Watchdog(Strict):
     """How it is seen that a ready server still generates.
 
@@ -139,9 +175,9 @@ class Service(Strict):
     """One engine serving one model on a host.
 
     `engine`, `model`, `gate`: names in the catalog; model and gate may also be written out. `flags`: on top of the
-    profile's; a value of false takes a flag away. `api_key`: name of a secret; needed when `listen` is not loopback.
-    `memory_plan`: whether a service that does not fit into the machine's memory by its plan is refused. `watchdog`: how
-    it is watched.
+    profile's; a value of false takes a flag away. `api_key`: name of a secret; where `listen` is not loopback and
+    none is named, the host makes a key of its own. `memory_plan`: whether a service that does not fit into the
+    machine's memory by its plan is refused. `watchdog`: how it is watched.
     """
 
     engine: str
@@ -157,7 +193,13 @@ class Service(Strict):
     readiness: ReadinessOverride = ReadinessOverride()
     gate: GateChoice | None = None
     memory_plan: Literal["refuse", "warn"] = "refuse"
+    speculative: Speculative | None = None
     watchdog: Watchdog = Watchdog()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others than the host itself can reach it."""
+        return not is_loopback(self.listen)
 
 
 class HostSettings(Strict):
@@ -167,6 +209,7 @@ class HostSettings(Strict):
     network: Network = Network()
     cuda: Cuda = Cuda()
     runtime: Runtime = Runtime()
+    system: System = System()
     build: BuildLimits = BuildLimits()
     image: Image = Image()
     weights: Weights = Weights()

@@ -12,5 +12,5 @@ from roles.weights.models import needed
 @deploy("Bundle")
 def bundle(plan: HostPlan) -> None:
     """Export images, weights, encodings and the tools' packages to the directory that the fleet file names."""
-    models = needed(service.model for service in plan.services)
+    models = needed(plan.models)
     bundle_exported(name=f"Bundle in {plan.settings.bundle.export_to}", plan=plan, models=models)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from modules.facts.machine import MachineState, StoredImage
-from modules.fleet import HostPlan, ServicePlan
+from modules.fleet import HostPlan
 from modules.images import image_reference
 from modules.release.layout import model_directory
 from modules.spec.image import Recipe
 from modules.spec.lock import Lock
+from modules.spec.model import Model
 from roles.preflight.finding import Finding, Severity
 
 _GIB = 2**30
@@ -25,18 +26,15 @@ class Need:
     path: str
 
 
-def model_key(service: ServicePlan) -> str:
+def model_key(model: Model) -> str:
     """What a model's presence is asked by: two services may want two revisions of one model."""
-    return f"{service.model.repository}@{service.model.revision}"
+    return f"{model.repository}@{model.revision}"
 
 
 def models_asked(plan: HostPlan) -> dict[str, tuple[str, str]]:
     """Key → directory in the weights' home and revision, for the `Machine` fact."""
     home = plan.settings.weights.home
-    return {
-        model_key(service): (model_directory(home, service.model.repository), service.model.revision)
-        for service in plan.services
-    }
+    return {model_key(model): (model_directory(home, model.repository), model.revision) for model in plan.models}
 
 
 def judge_space(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Finding]:
@@ -62,7 +60,7 @@ def judge_space(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Fin
 
 
 def _weights(state: MachineState, plan: HostPlan) -> Iterator[Need]:
-    wanted = {model_key(service): service.model for service in plan.services}
+    wanted = {model_key(model): model for model in plan.models}
     for key, model in wanted.items():
         stored = state.models[key]
         missing = model.size_gib - (stored.snapshot + stored.pieces) / _GIB

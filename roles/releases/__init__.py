@@ -69,8 +69,7 @@ def _remove_more(rest: HostPlan, more: frozenset[str]) -> None:
     settings = rest.settings.weights
     if "weights" in more:
         wishes = [
-            wish_of(Wanted(model, settings, rest.settings.hardware.reserve_disk_gib))
-            for model in needed(service.model for service in rest.services)
+            wish_of(Wanted(model, settings, rest.settings.hardware.reserve_disk_gib)) for model in needed(rest.models)
         ]
         keep = [f"{wish.model.repository}@{wish.commit}" for wish in wishes if wish.commit is not None]
         weights_pruned(name="Models that no release needs", home=settings.home, keep=keep)

@@ -21,7 +21,7 @@ from roles.weights.models import everywhere, needed
 @deploy("Weights")
 def weights(plan: HostPlan) -> None:
     """Have the model of every service on the host; one that two services or hosts share is fetched once."""
-    wanted = needed(service.model for service in plan.services)
+    wanted = needed(plan.models)
     models = {(model.repository, model.revision): model for model in wanted}
     if models:
         tools_installed(name="Hub client, peer-to-peer engine and benchmark")

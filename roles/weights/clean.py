@@ -16,7 +16,7 @@ def clean_weights(plan: HostPlan) -> None:
     settings = plan.settings.weights
     if not settings.remove_unneeded:
         return
-    models = needed(service.model for service in plan.services)
+    models = needed(plan.models)
     wishes = [wish_of(Wanted(model, settings, plan.settings.hardware.reserve_disk_gib)) for model in models]
     # A model whose commit is not known yet is not on this host either.
     keep = [f"{wish.model.repository}@{wish.commit}" for wish in wishes if wish.commit is not None]

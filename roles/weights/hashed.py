@@ -14,6 +14,6 @@ from roles.weights.models import needed
 @deploy("Weights")
 def weights_verified(plan: HostPlan) -> None:
     """Read every file of every model on the host, and compare its hash with the one that the hub publishes."""
-    for model in host.loop(needed(service.model for service in plan.services)):
+    for model in host.loop(needed(plan.models)):
         wanted = Wanted(model, plan.settings.weights, plan.settings.hardware.reserve_disk_gib)
         weights_hashed(name=f"Every file of {model.repository}", wanted=wanted)

@@ -19,7 +19,7 @@ def needed(models: Iterable[Model]) -> list[Model]:
 
 def everywhere(plans: Iterable[HostPlan]) -> list[tuple[str, str]]:
     """Repository and revision of all models that any of the hosts serves, in one order."""
-    return sorted({(service.model.repository, service.model.revision) for plan in plans for service in plan.services})
+    return sorted({(model.repository, model.revision) for plan in plans for model in plan.models})
 
 
 def _both(one: Model, other: Model) -> Model:

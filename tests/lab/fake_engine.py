@@ -29,13 +29,14 @@ class Behaviour:
     """How a fake engine serves. `token_s`: from one token to the next. `fault`: what it does wrong, by name.
 
     `dies`: what it does when it has had enough (fault `dies`). `token_ids`: tell them, as vLLM does when asked.
-    `metrics`: what it tells at `/metrics`.
+    `metrics`: what it tells at `/metrics`. `key`: who asks below /v1 must present it, as vLLM has it.
     """
 
     token_s: float = 0.004
     fault: str = ""
     token_ids: bool = True
     metrics: str = ""
+    key: str = ""
     dies: Callable[[], None] = lambda: None
     asked: int = 0
     streams: int = 0
@@ -68,14 +69,24 @@ def handler(behaviour: Behaviour) -> type[BaseHTTPRequestHandler]:
         def log_message(self, *_: Any) -> None:
             """Nothing."""
 
+        def _knows_the_key(self) -> bool:
+            if behaviour.key and self.path.startswith("/v1"):
+                return self.headers.get("authorization") == f"Bearer {behaviour.key}"
+            return True
+
         def do_GET(self) -> None:
-            if self.path == "/metrics":
+            if not self._knows_the_key():
+                self._send(401, b'{"error": "Unauthorized"}')
+            elif self.path == "/metrics":
                 self._send(200, behaviour.metrics.encode(), "text/plain")
             else:
                 self._send(200, json.dumps({"data": [{"id": "fake"}]}).encode())
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if not self._knows_the_key():
+                self._send(401, b'{"error": "Unauthorized"}')
+                return
             stream = bool(body.get("stream")) and body["max_tokens"] > 1
             _, streams = behaviour.counted(stream=stream)
             if behaviour.fault == "tenth-fails" and stream and streams % 10 == 0:

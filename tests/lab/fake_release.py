@@ -72,7 +72,7 @@ while fault == "eats":
     taken.append(b"x" * 2**24)
     time.sleep(0.05)
 wanted = float(os.environ.get("FAKE_TOKEN_S", "0.005"))
-behaviour = Behaviour(token_s=wanted)
+behaviour = Behaviour(token_s=wanted, key=os.environ.get("VLLM_API_KEY", ""))
 # For what makes a machine slow without being a part of the release.
 slow = Path("/root/.cache/vllm/slow")
 name = words[words.index("--served-model-name") + 1]
@@ -83,7 +83,8 @@ class Server(handler(behaviour)):
         known = json.dumps({{"data": [{{"id": name}}]}}).encode()
         count = time.time() if told() == "works" else behaviour.asked
         behaviour.metrics = f"vllm:generation_tokens_total {{count}}\\n"
-        self._send(200, known) if self.path == "/v1/models" else super().do_GET()
+        models = self.path == "/v1/models" and self._knows_the_key()
+        self._send(200, known) if models else super().do_GET()
 
     def _event(self, event):
         # It has no tokenizer, and the model's counts otherwise than its own bytes.

@@ -71,7 +71,7 @@ LARGE = replace(SMALL, checkpoint=describe({"BF16": 150 * GIB}, CONFIG))
 
 
 def given(
-    state: ServiceState | None,
+    state: ServiceState | list[ServiceState] | None,
     plan: Any = PLAN,
     checkpoint: CheckpointState | None = SMALL,
     holder: str | None = None,
@@ -259,6 +259,20 @@ def test_the_fleet_file_may_have_it_started_all_the_same() -> None:
     assert gate_file(install) == {"service": "gpt-oss", "needs": 0, "reserve": 8 * GIB, "engines": []}
 
 
+def test_a_draft_model_is_asked_for_counted_in_and_part_of_what_is_put_in_force() -> None:
+    draft = {"model": "gpt-oss-20b", "tokens": 2}
+    plan = service_plan(engine="vllm", model="gpt-oss-120b", gate=None, speculative=draft)
+    state = replace(BARE, draft_commit="d" * 40, draft_is_here=True)
+    host, (install, *_) = given(state, plan)
+    (_, asked), *others = host.asked
+    assert asked["draft"][0].endswith("hub/models--openai--gpt-oss-20b")
+    read = [question["directory"].split("/")[-3] for _, question in others if "directory" in question]
+    assert read == ["models--openai--gpt-oss-120b", "models--openai--gpt-oss-20b"]
+    request = json.loads(install.connector_arguments["_stdin"])
+    assert (request["release"]["draft"], request["release"]["draft_commit"]) == ("openai/gpt-oss-20b", "d" * 40)
+    assert request["memory_plan"]["weights"]["size"] >= 2 * GIB
+
+
 def test_nothing_is_reckoned_without_a_checkpoint() -> None:
     host, (install, *_) = given(BARE, checkpoint=None)
     assert host.logged == []
@@ -277,6 +291,40 @@ def test_a_key_goes_by_standard_input_only() -> None:
     (secret,) = [file for file in request["files"] if file["secret"]]
     assert secret["content"] == "VLLM_API_KEY=sk-hidden\n"
     assert not any("sk-hidden" in str(command) for command in commands)
+
+
+OPEN = service_plan(gate="lab-cpu", listen="0.0.0.0")
+
+
+def test_a_service_that_others_can_reach_has_its_host_make_a_key_once_and_tells_where() -> None:
+    keyed = replace(BARE, made_key="0123456789ab")
+    host, (make, stage, *_) = given([BARE, keyed], OPEN)
+    assert make.get_raw_value() == f"/usr/bin/python3 {engine.API_KEY} gpt-oss VLLM_API_KEY"
+    assert json.loads(stage.connector_arguments["_stdin"])["release"]["secrets"] == {"VLLM_API_KEY": "0123456789ab"}
+    (told,) = [line for line in host.logged if "API_KEY" in line]
+    assert "VLLM_API_KEY in /etc/tinderbox/gpt-oss.key.env on spark-1" in told
+    assert host.asked[0][1]["key_variable"] == "VLLM_API_KEY"
+
+
+def test_a_key_that_is_there_is_left_and_the_server_too() -> None:
+    release = build_release(OPEN, surroundings(image=IMAGE, commit=COMMIT, made_key="0123456789ab"))
+    serving = replace(
+        SERVING,
+        files={**SERVING.files, **{file.path: file.sha256 for file in release_files(release, {})}},
+        current=release.id,
+        last_good=release.id,
+        container_release=release.id,
+        made_key="0123456789ab",
+    )
+    assert given(serving, OPEN)[1] == []
+    # Somebody has put another one in its place: the engine has to learn it.
+    _, (stage, *_) = given(replace(serving, made_key="ba9876543210"), OPEN)
+    assert stage.get_raw_value().endswith("ledger.py stage")
+
+
+def test_nothing_is_opened_where_the_host_could_make_no_key() -> None:
+    _, (_, refusal) = given([BARE, BARE], OPEN)
+    assert "the API key that the host was to make for service gpt-oss could not be read" in refusal.get_raw_value()
 
 
 def test_an_engine_that_takes_no_key_is_not_started_without_one() -> None:

@@ -104,6 +104,15 @@ def test_an_api_key_is_in_no_command_line() -> None:
     assert SECRET not in repr(client)
 
 
+def test_a_key_of_the_hosts_own_making_is_asked_of_it_only_when_it_is_needed() -> None:
+    new = replace(PASSED, result=None)
+    job, client = given(new, new, listen="0.0.0.0")
+    assert (client.secret, client.made_key) == ("", ("VLLM_API_KEY", "/etc/tinderbox/gpt-oss.key.env"))
+    words = list(job.command)
+    assert words[words.index("--secret-file") + 1] == "/etc/tinderbox/gpt-oss.key.env"
+    assert client.arguments[client.arguments.index("--key-variable") + 1] == "VLLM_API_KEY"
+
+
 def test_the_tunnel_is_made_as_pyinfra_connects_and_asks_nobody() -> None:
     words = " ".join(forward_words(SPARK, "http://127.0.0.1:8000"))
     assert words.startswith("ssh -N -o BatchMode=yes")
@@ -152,6 +161,8 @@ class FakeJobs:
         return JobStatus(job="gate", state="running" if ended is None else "failed", progress=progress)
 
     def _ask(self, _host: Any, command: StringCommand, _pause: Any, stdin: str | None = None) -> tuple[bool, Any]:
+        if str(command).startswith("grep '^THE_KEY=' /etc/tinderbox/svc.key.env"):
+            return True, SimpleNamespace(stdout_lines=[f"THE_KEY={SECRET}"])
         if "systemctl stop" in str(command):
             assert self.process is not None
             self.process.kill()
@@ -206,9 +217,14 @@ def seen_in_command_lines(text: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("fault", "kinds"), [("", set()), ("cached", {"cached-answers"})])
+OF_THE_HOST = {"secret": "", "made_key": ("THE_KEY", "/etc/tinderbox/svc.key.env")}
+
+
+@pytest.mark.parametrize(
+    ("fault", "kinds", "key"), [("", set(), {}), ("cached", {"cached-answers"}, {}), ("", set(), OF_THE_HOST)]
+)
 def test_what_the_controller_measured_lands_on_the_host_as_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, kinds: set[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, kinds: set[str], key: dict[str, Any]
 ) -> None:
     keys: set[str | None] = set()
     shown: list[bool] = []
@@ -222,7 +238,7 @@ def test_what_the_controller_measured_lands_on_the_host_as_its_own(
     host = FakeHost(tmp_path, GATE)
     with served(Keyed) as (url, server):
         jobs = FakeJobs(monkeypatch, tmp_path, host, url)
-        assert measured_from_here(client_of(server.server_port)), jobs.said
+        assert measured_from_here(client_of(server.server_port, **key)), jobs.said
     stored = host.stored
     assert (stored["client"], stored["workload_id"]) == ("controller", workload_id(GATE, ANSWERS))
     assert {one["kind"] for one in stored["faults"]} == kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modules.catalog import load_catalog
 from modules.fleet import ServicePlan
-from modules.fleet.compose import composed_flags
+from modules.fleet.compose import composed_flags, draft_of
 from modules.release.build import Surroundings, build_release
 from modules.spec.gate import Gate
 from modules.spec.release import Release
@@ -30,14 +30,20 @@ def service_plan(engine: str = "vllm-cpu", model: str = "lab-gpt-oss-tiny", **se
         flags=composed_flags(entry, service),
         gate=gate,
         encodings={name: catalog.encodings[name] for name in catalog.models[model].encodings},
+        draft=draft_of(service, catalog),
     )
 
 
 def surroundings(
-    image: str = IMAGE, systemd: int = 255, commit: str = COMMIT, secrets: dict[str, str] | None = None
+    image: str = IMAGE,
+    systemd: int = 255,
+    commit: str = COMMIT,
+    secrets: dict[str, str] | None = None,
+    made_key: str | None = None,
+    draft_commit: str | None = None,
 ) -> Surroundings:
     """A host with everything that a release needs."""
-    return Surroundings(image=image, commit=commit, home=HOME, systemd=systemd, secrets=secrets or {})
+    return Surroundings(image, commit, HOME, systemd, secrets or {}, made_key, draft_commit)
 
 
 def release(**settings: object) -> Release:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.compose import composed_flags, composed_recipe
@@ -30,6 +31,7 @@ def test_every_section_has_a_file_without_repeated_keys() -> None:
 def test_every_entry_names_its_source() -> None:
     for section in (
         CATALOG.engines,
+        CATALOG.flags,
         CATALOG.models,
         CATALOG.images,
         CATALOG.gates,
@@ -46,6 +48,28 @@ def test_only_what_ran_in_the_lab_calls_itself_verified() -> None:
     for section in (CATALOG.engines, CATALOG.models, CATALOG.images):
         for name, entry in section.items():
             assert entry.verified == ("in the lab" if name in lab else "unverified on hardware"), name
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("flags", {"max-num-sequences": 4}),
+        ("profiles", {"latency": {"max-num-sequences": 4}}),
+        ("command", ("vllm", "serve", "{model}", "--adress", "{listen}")),
+    ],
+)
+def test_a_flag_that_the_engine_does_not_know_is_refused(key: str, value: object) -> None:
+    document = CATALOG.model_dump(mode="json")
+    document["engines"]["vllm"][key] = value
+    with pytest.raises(ValidationError, match=r"the engine knows no flag --(max-num-sequences|adress)"):
+        Catalog.model_validate(document)
+
+
+def test_an_engine_whose_flags_nobody_knows_is_refused() -> None:
+    document = CATALOG.model_dump(mode="json")
+    del document["flags"]["vllm"]
+    with pytest.raises(ValidationError, match="its flags are not known"):
+        Catalog.model_validate(document)
 
 
 @pytest.mark.parametrize("engine", CATALOG.engines)

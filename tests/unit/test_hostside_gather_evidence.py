@@ -37,6 +37,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     monkeypatch.setattr(gather_evidence, "JOBS", tmp_path / "jobs")
     monkeypatch.setattr(gather_evidence, "LEDGER", tmp_path / "ledger")
+    monkeypatch.setattr(gather_evidence, "SETTINGS", tmp_path / "etc")
     monkeypatch.setattr(gather_evidence, "_PAUSE_S", 0)
     return tmp_path
 
@@ -64,6 +65,16 @@ def test_everything_is_gathered_and_masked(host: Path) -> None:
     assert len(document["gpu"]["samples"]) == 3
     assert "MemTotal" in document["files"]["/proc/meminfo"]
     assert bundle_of(document).failed
+
+
+def test_a_key_that_the_host_has_made_is_hidden_wherever_it_stands(host: Path) -> None:
+    settings = host / "etc"
+    settings.mkdir()
+    (settings / "gpt.key.env").write_text("VLLM_API_KEY=error\n")
+    # Too short to be one: hiding it would hide the log.
+    assert logs()["container"]["text"] == "engine with ***\nan error\n"
+    (settings / "gpt.key.env").write_text("VLLM_API_KEY=engine with\n")
+    assert logs()["container"]["text"] == "*** ***\nan error\n"
 
 
 def test_of_the_host_alone_no_service_is_asked(host: Path) -> None:

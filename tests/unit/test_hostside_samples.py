@@ -53,7 +53,8 @@ def test_other_engines_tell_what_they_have() -> None:
 def test_an_engine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     class Metrics(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/metrics" else 404)
+            known = self.headers["authorization"] in {None, "Bearer door"}
+            self.send_response(200 if self.path == "/metrics" and known else 404)
             self.end_headers()
             self.wfile.write(VLLM.encode())
 
@@ -64,6 +65,8 @@ def test_an_engine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     assert engine_sample.sample(f"http://127.0.0.1:{server.server_port}")["requests_running"] == 5.0
+    for key, running in (("door", 5.0), ("wrong", None)):
+        assert engine_sample.sample(f"http://127.0.0.1:{server.server_port}", key)["requests_running"] == running
     server.shutdown()
     server.server_close()
     assert engine_sample.sample(f"http://127.0.0.1:{server.server_port}") == dict.fromkeys(engine_sample.FIELDS)

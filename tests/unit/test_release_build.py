@@ -84,6 +84,30 @@ def test_a_secret_is_in_its_own_file_and_nowhere_else() -> None:
     assert "--key-variable VLLM_API_KEY" in made.unit
 
 
+def test_a_service_that_others_can_reach_takes_the_key_that_the_host_has_made() -> None:
+    plan = service_plan(listen="0.0.0.0")
+    made = build_release(plan, surroundings(made_key="0123456789ab"))
+    assert made.secrets == {"VLLM_API_KEY": "0123456789ab"}
+    assert "    --env-file /etc/tinderbox/gpt-oss.key.env" in made.unit
+    assert "--secret-file /etc/tinderbox/gpt-oss.key.env --key-variable VLLM_API_KEY" in " ".join(
+        made.unit.replace("\\\n", " ").split()
+    )
+    # The host keeps it over all releases, so no release brings it along.
+    assert not any(file.secret for file in release_files(made, {}))
+    assert build_release(plan, surroundings(made_key="another")).id != made.id
+
+
+def test_one_on_loopback_asks_for_no_key() -> None:
+    assert "API_KEY" not in release().unit
+    assert release().secrets == {}
+
+
+def test_the_fleet_files_own_key_goes_before_one_of_the_hosts() -> None:
+    plan = service_plan(listen="0.0.0.0", api_key="key")
+    unit = build_release(plan, surroundings(secrets={"VLLM_API_KEY": SECRET})).unit
+    assert "gpt-oss.key.env" not in unit
+
+
 def test_the_container_carries_the_release() -> None:
     made = release()
     labels = {file.path: file.content for file in release_files(made, {})}["/etc/tinderbox/gpt-oss.labels"]

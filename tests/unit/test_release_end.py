@@ -40,7 +40,10 @@ class Host:
                 self.units / f"tinderbox-{service}.service",
                 self.units / f"tinderbox-watch@{service}.service",
                 self.units / f"tinderbox-{service}.service.d" / "neighbours.conf",
-                *(self.settings / f"{service}.{ending}" for ending in ("env", "secret.env", "labels", "memory.json")),
+                *(
+                    self.settings / f"{service}.{ending}"
+                    for ending in ("env", "secret.env", "key.env", "labels", "memory.json")
+                ),
                 self.state / "gates" / service / "r1.json",
                 self.state / "caches" / service / "vllm" / "kernel",
                 *(self.state / "jobs" / job.format(service) / "log" for job in JOBS),

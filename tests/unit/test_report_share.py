@@ -195,6 +195,12 @@ def test_an_image_of_a_recipe_that_is_written_out_is_refused(tmp_path: Path) -> 
         shared(fleet_of("\n".join(lines), tmp_path))
 
 
+def test_a_service_with_a_draft_model_is_refused(fleet: Fleet) -> None:
+    plan = plan_in(fleet)
+    with pytest.raises(ShareError, match="has a draft model"):
+        share_of(next(iter(fleet.hosts.values())), replace(plan, draft=plan.model), Lock(), MEASURED)
+
+
 def test_a_service_without_figures_has_nothing_to_share(fleet: Fleet) -> None:
     host = next(iter(fleet.hosts.values()))
     with pytest.raises(ShareError, match="no figures"):

@@ -12,7 +12,7 @@ from modules.fleet.lock import read_lock
 from modules.images.reference import image_reference
 from modules.operations.engine import service_secrets
 from modules.release import layout
-from modules.release.build import Surroundings, build_release
+from modules.release.build import Surroundings, build_release, fingerprint, key_file, key_variable, makes_key
 from tests.verify.conftest import Spark
 
 _ID_AND_RECIPE = "'{{ .Id }} {{ with .Config.Labels }}{{ index . \"tinderbox.recipe\" }}{{ end }}'"
@@ -26,6 +26,7 @@ class InForce:
     release: str
     image: str
     commit: str
+    draft_commit: str | None
 
 
 def _in_force(spark: Spark) -> Iterator[InForce]:
@@ -33,7 +34,8 @@ def _in_force(spark: Spark) -> Iterator[InForce]:
         current = f"/var/lib/tinderbox/ledger/{plan.name}/current"
         entry = json.loads(spark.root(f"cat {current} 2>/dev/null || echo null"))
         assert entry is not None, f"{spark.name}: {plan.name} has no release in force; run deploys/engine.py"
-        yield InForce(plan, entry["id"], entry["release"]["image"], entry["release"]["commit"])
+        release = entry["release"]
+        yield InForce(plan, entry["id"], release["image"], release["commit"], release.get("draft_commit"))
 
 
 def test_the_unit_is_valid_enabled_and_active(spark: Spark) -> None:
@@ -77,15 +79,36 @@ def test_it_answers_with_text(spark: Spark) -> None:
 
 def _post(spark: Spark, service: ServicePlan, url: str, body: dict[str, object]) -> str:
     # The key goes from the 0600 file to curl by standard input, so that it stands in no process list.
+    variable = key_variable(service)
     header = (
-        f"sed -n 's/^{service.engine.api_key_variable}=/header = \"Authorization: Bearer /p' "
-        f"{layout.secret_file(service.name)} | sed 's/$/\"/' | "
-        if service.service.api_key is not None
+        f"sed -n 's/^{variable}=/header = \"Authorization: Bearer /p' {key_file(service)} | sed 's/$/\"/' | "
+        if variable is not None
         else ""
     )
     config = "--config -" if header else ""
     curl = f"curl --silent --show-error --max-time 120 {config} --json {quote(json.dumps(body))} {url}"
     return spark.root(f"{header}{curl}")
+
+
+def _made_key(spark: Spark, plan: ServicePlan) -> str | None:
+    if not makes_key(plan):
+        return None
+    held = dict(line.partition("=")[::2] for line in spark.root(f"cat {key_file(plan)}").splitlines())
+    return fingerprint(held.get(str(key_variable(plan)), ""))
+
+
+def test_it_is_opened_to_others_only_with_a_key(spark: Spark) -> None:
+    """Asked without the key, the API refuses; the key lies where only root can read it."""
+    for service in spark.plan.services:
+        if key_variable(service) is None:
+            continue
+        lies = spark.root(f"stat --format '%a %U' {key_file(service)}").strip()
+        assert lies == "600 root", f"{spark.name}: {key_file(service)} is {lies}; run deploys/engine.py"
+        url = f"{layout.endpoint(service.service.listen, service.service.port)}/v1/chat/completions"
+        code = spark.root(
+            f"curl --silent --max-time 60 --output /dev/null --write-out '%{{http_code}}' --json {{}} {url}"
+        )
+        assert code == "401", f"{spark.name}: {service.name} answers HTTP {code} to who has no API key"
 
 
 def test_the_release_in_force_is_the_one_that_the_fleet_file_wants(spark: Spark) -> None:
@@ -100,6 +123,8 @@ def test_the_release_in_force_is_the_one_that_the_fleet_file_wants(spark: Spark)
             home=spark.plan.settings.weights.home,
             systemd=systemd,
             secrets=service_secrets(plan),
+            made_key=_made_key(spark, plan),
+            draft_commit=service.draft_commit,
         )
         wanted = build_release(plan, around).id
         assert service.release == wanted, (

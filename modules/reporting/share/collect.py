@@ -35,6 +35,8 @@ def share_of(
     """
     if plan.gate is None or not measured.metrics:
         raise ShareError(f"{host.name}/{plan.name} has no figures to share: give it a gate and run stage gate")
+    if plan.draft is not None:
+        raise ShareError(f"{host.name}/{plan.name} has a draft model, which a block can not tell others of yet")
     words = private_words(host)
     flags, hidden_flags = _screened(plan.flags, plan.service.flags, words)
     variables, hidden_variables = _screened(plan.service.environment, plan.service.environment, words)

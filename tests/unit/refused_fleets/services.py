@@ -162,18 +162,76 @@ REFUSALS = (
         (3, "groups.unused.services.gpt-oss.prot", "unknown key; did you mean port?"),
     ),
     refusal(
-        "listening to all without a key",
+        "listening to all by an engine that takes no key",
         """\
         fleet: office
         defaults:
           services:
             gpt-oss:
-              engine: vllm-mxfp4
+              engine: sglang
               model: gpt-oss-120b
               listen: 0.0.0.0
         hosts: {spark-1: {}}
         """,
-        (7, "defaults.services.gpt-oss.listen", "where others can reach it, without an API key; add api_key"),
+        (7, "defaults.services.gpt-oss.listen", "where others can reach it, and engine sglang takes no API key that"),
+    ),
+    refusal(
+        "capabilities without a reason, and all of them",
+        """\
+        fleet: office
+        defaults:
+          services:
+            one: {engine: vllm, model: gpt-oss-120b, container: {capabilities: [SYS_ADMIN]}}
+            two: {engine: vllm, model: gpt-oss-120b, port: 8001, container: {capabilities: {IPC_LOCK: ""}}}
+            three:
+              engine: vllm
+              model: gpt-oss-120b
+              port: 8002
+              container: {capabilities: {ALL: it is easier so}}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.one.container.capabilities", "a capability needs a reason; write each as `NAME: why"),
+        (5, "defaults.services.two.container.capabilities", "a capability needs a reason; write `NAME: why"),
+        (10, "defaults.services.three.container.capabilities", "would make the container privileged; name those"),
+    ),
+    refusal(
+        "drafts that an engine does not take",
+        """\
+        fleet: office
+        defaults:
+          services:
+            one:
+              engine: vllm-mxfp4
+              model: gpt-oss-120b
+              speculative: {model: gpt-oss-20b, method: draft}
+            two:
+              engine: vllm-cpu
+              model: lab-gpt-oss-tiny
+              port: 8001
+              speculative: {model: lab-gpt-oss-tiny}
+            three:
+              engine: llama-cpp
+              model: gpt-oss-120b-gguf
+              port: 8002
+              speculative: {model: gpt-oss-20b, method: draft}
+        hosts: {spark-1: {}}
+        """,
+        (7, "defaults.services.one.speculative", "takes no draft model by method draft; use method eagle3"),
+        (12, "defaults.services.two.speculative", "takes no draft model by method eagle3; take it out"),
+        (17, "defaults.services.three.speculative.model", "engine llama-cpp serves one GGUF file"),
+    ),
+    refusal(
+        "drafts that are none",
+        """\
+        fleet: office
+        defaults:
+          services:
+            four: {engine: vllm, model: gpt-oss-120b, port: 8003, speculative: {model: gpt-oss-30b}}
+            five: {engine: vllm, model: gpt-oss-120b, port: 8004, speculative: {model: gpt-oss-20b, tokens: 0}}
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.services.four.speculative.model", "unknown model 'gpt-oss-30b'"),
+        (5, "defaults.services.five.speculative.tokens", "must be at least 1"),
     ),
     refusal(
         "listening to a name",

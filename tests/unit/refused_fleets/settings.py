@@ -125,4 +125,21 @@ REFUSALS = (
         (3, "defaults.hardware.memory_gib", "not a number; write a number, without a unit"),
         (4, "defaults.cuda.package", "as in cuda-toolkit-13-0"),
     ),
+    refusal(
+        "an operating system as it can not be",
+        """\
+        fleet: office
+        defaults:
+          system:
+            swappiness: 300
+            clock_cap_mhz: 20
+            desktop: on
+            earlyom: true
+        hosts: {spark-1: {}}
+        """,
+        (4, "defaults.system.swappiness", "must be at most 200"),
+        (5, "defaults.system.clock_cap_mhz", "must be at least 300"),
+        (6, "defaults.system.desktop", "no desktop is started for you; write false for none"),
+        (7, "defaults.system.earlyom", "unknown key; did you mean earlyoom?"),
+    ),
 )

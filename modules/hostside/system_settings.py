@@ -1,0 +1,208 @@
+"""Settings of the operating system that the fleet file may ask for, brought about and undone.
+
+    system_settings.py check|apply < WISH
+
+WISH, as JSON: `earlyoom` (boolean), `swappiness` (number or null), `clock_cap_mhz` (number or null), `desktop` (false:
+off; null: as the host has it), `end_desktop` (boolean). Files of these settings are placed, or taken away, before.
+What the host had is kept when a setting is first made, and put back when it is unset. `check` prints, as a JSON list,
+what is not as wished; `apply` has it so. Exit status of `apply`: 0 done, 1 not (reason on standard error).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.gpus_kept import gpus_kept
+    from modules.hostside.ledger import note_lost_gpu
+    from modules.hostside.system_host import SettingError, System
+else:
+    from atomic import read_json, write_json
+    from gpus_kept import gpus_kept
+    from ledger import note_lost_gpu
+    from system_host import SettingError, System
+
+EARLYOOM, CLOCKS, DISPLAY = "earlyoom.service", "tinderbox-clocks.service", "display-manager.service"
+PROTECTED = ("ssh.service", "system.slice", "user.slice")
+TEXT_ONLY = "multi-user.target"
+_GRAPHICAL_SESSIONS = {"x11", "wayland", "mir"}
+# As what it was started last.
+_RUNS = "earlyoom runs"
+
+
+Change = tuple[str, Callable[[], None]]
+"""What is not as wished, in words, and what has it so."""
+
+
+def units_read(system: System, _: dict[str, Any]) -> Iterator[Change]:
+    """Have systemd know of the files that were placed or taken away."""
+    changed = [unit for unit in (*PROTECTED, EARLYOOM, CLOCKS) if system.shown(unit, "NeedDaemonReload") == "yes"]
+    if changed:
+        yield f"systemd has not read what changed of {', '.join(changed)}", lambda: _reload(system)
+
+
+def _reload(system: System) -> None:
+    system.must("systemctl", "daemon-reload")
+
+
+def swappiness(system: System, wish: dict[str, Any]) -> Iterator[Change]:
+    """How readily the kernel swaps. The file in sysctl.d has it so at the next boot."""
+    path, name = system.proc / "sys/vm/swappiness", "swappiness"
+    now, wanted = int(path.read_text()), wish[name]
+    value = system.kept().get(name) if wanted is None else wanted
+
+    def settle() -> None:
+        if wanted is not None:
+            system.keep(name, now)
+        try:
+            path.write_text(f"{value}\n")
+        except OSError as error:
+            raise SettingError(f"vm.swappiness could not be set: {path}: {error.strerror}") from None
+        if wanted is None:
+            system.forget(name)
+
+    if value is not None and (now != value or (wanted is None) == (name in system.kept())):
+        yield f"vm.swappiness is {now}, wanted {value}", settle
+
+
+def clocks(system: System, wish: dict[str, Any]) -> Iterator[Change]:
+    """The cap of the GPU's clocks: nvidia-smi forgets it at a boot, so a unit of ours sets it."""
+    name, cap = "clocks", wish["clock_cap_mhz"]
+    applied = system.kept().get(name)
+    active = system.shown(CLOCKS, "ActiveState") == "active"
+
+    def cap_it() -> None:
+        system.must("systemctl", "enable", "--quiet", CLOCKS)
+        system.must("systemctl", "restart", CLOCKS)
+        system.note(name, cap)
+
+    def free() -> None:
+        # The unit's file has gone, so systemctl can not disable it any more.
+        (system.units / f"{TEXT_ONLY}.wants" / CLOCKS).unlink(missing_ok=True)
+        system.ask("systemctl", "stop", CLOCKS)
+        system.must("nvidia-smi", "-rgc")
+        system.forget(name)
+
+    if cap is not None and (applied != cap or not active):
+        yield f"the GPU's clocks are not capped at {cap} MHz", cap_it
+    elif cap is None and applied is not None:
+        yield f"the GPU's clocks are capped at {applied} MHz", free
+
+
+def desktop(system: System, wish: dict[str, Any]) -> Iterator[Change]:
+    """Whether a desktop is started. Only its own service is stopped: to isolate a target would end our jobs, too."""
+    name, off = "default target", wish["desktop"] is False
+    target = system.ask("systemctl", "get-default")[1]
+    before = system.kept().get(name)
+    running = system.shown(DISPLAY, "ActiveState") == "active"
+
+    def set_default() -> None:
+        if off:
+            system.keep(name, target)
+        system.must("systemctl", "set-default", "--quiet", TEXT_ONLY if off else str(before))
+        if not off:
+            system.forget(name)
+            if before == "graphical.target" and system.shown(DISPLAY, "LoadState") == "loaded":
+                system.must("systemctl", "start", "--no-block", DISPLAY)
+
+    if (off and (target != TEXT_ONLY or before is None)) or (not off and before is not None):
+        yield f"a boot ends in {target}, wanted {TEXT_ONLY if off else before}", set_default
+    if off and running and (wish["end_desktop"] or not _at_the_desktop(system)):
+        yield "the desktop runs", lambda: system.must("systemctl", "stop", DISPLAY)
+
+
+def _at_the_desktop(system: System) -> bool:
+    """Whether somebody is logged in there; a greeter is nobody."""
+    for line in system.ask("loginctl", "list-sessions", "--no-legend")[1].splitlines():
+        session = line.split()[0] if line.split() else ""
+        shown = system.ask("loginctl", "show-session", session, "--property", "Type", "--property", "Class")[1]
+        found = dict(row.partition("=")[::2] for row in shown.splitlines())
+        if found.get("Type") in _GRAPHICAL_SESSIONS and found.get("Class") == "user":
+            return True
+    return False
+
+
+def earlyoom(system: System, wish: dict[str, Any]) -> Iterator[Change]:
+    """The daemon that ends the largest process before the host wedges. Its package is installed before."""
+    name, wanted = "earlyoom", bool(wish["earlyoom"])
+    before = system.kept().get(name)
+    # Without the times of the last start, which stand in the same line.
+    words = re.search(r"argv\[\]=(.*?) ;", system.shown(EARLYOOM, "ExecStart"))
+    text = words[1] if words else ""
+    active = system.shown(EARLYOOM, "ActiveState") == "active"
+    enabled = system.ask("systemctl", "is-enabled", EARLYOOM)[1] == "enabled"
+
+    def start() -> None:
+        system.keep(name, "added" if _added(system) else ("enabled" if enabled else "disabled"))
+        system.must("systemctl", "enable", "--quiet", EARLYOOM)
+        system.must("systemctl", "restart", EARLYOOM)
+        system.note(_RUNS, text)
+
+    def undo() -> None:
+        if before == "added":
+            system.must("apt-get", "-y", "-o", "DPkg::Lock::Timeout=300", "purge", name)
+            packages = read_json(system.undo / "packages.json") or {}
+            kept = {key: value for key, value in packages.items() if key != name}
+            write_json(system.undo / "packages.json", kept)
+        elif before == "enabled":
+            system.must("systemctl", "restart", EARLYOOM)
+        else:
+            system.must("systemctl", "disable", "--quiet", "--now", EARLYOOM)
+        system.forget(name, _RUNS)
+
+    if wanted and not (active and enabled and before is not None and system.kept().get(_RUNS) == text):
+        yield "earlyoom does not run as wished", start
+    elif not wanted and before is not None:
+        yield "earlyoom still runs as it was wished before", undo
+
+
+def _added(system: System) -> bool:
+    entry = (read_json(system.undo / "packages.json") or {}).get("earlyoom")
+    return isinstance(entry, dict) and "earlyoom" in entry.get("added", [])
+
+
+# Units first: the others start what systemd must have read.
+SETTINGS = (units_read, swappiness, clocks, desktop, earlyoom)
+
+
+def differences(system: System, wish: dict[str, Any]) -> list[str]:
+    """What is not as wished."""
+    return [what for setting in SETTINGS for what, _ in setting(system, wish)]
+
+
+def apply(system: System, wish: dict[str, Any]) -> list[str]:
+    """Have all of it as wished; one that fails keeps none of the others back. Returns what went wrong."""
+    failed = []
+    for setting in SETTINGS:
+        try:
+            for what, settle in setting(system, wish):
+                print(what, flush=True)
+                settle()
+        except (SettingError, OSError) as error:
+            failed.append(str(error))
+    return failed
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point."""
+    if arguments not in (["check"], ["apply"]):
+        sys.stderr.write((__doc__ or "").splitlines()[2].strip() + "\n")
+        return 2
+    wish = json.load(sys.stdin)
+    if arguments == ["check"]:
+        print(json.dumps(differences(System(), wish)))
+        return 0
+    # systemd reads its units anew for most of them.
+    with gpus_kept(note_lost_gpu):
+        failed = apply(System(), wish)
+    sys.stderr.write("".join(f"{line}\n" for line in failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
