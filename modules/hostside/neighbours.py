@@ -100,8 +100,10 @@ def in_the_way(ledger: Ledger) -> tuple[str, ...]:
 
 
 def make_way(ledger: Ledger, others: Sequence[str]) -> None:
-    """Stop them, and note whom for."""
+    """Stop them, over a boot, too, and note whom for."""
     for other in others:
+        with gpus_kept(lambda service: note_lost_gpu(service, ledger.directory.parents[1])):
+            subprocess.run(["systemctl", "disable", "--quiet", unit_name(other)], check=False)
         subprocess.run(["systemctl", "stop", unit_name(other)], check=False)
         _note(other, ledger, story.STOPPED, f"it made way for service {ledger.service}: the fleet file has it no more")
 

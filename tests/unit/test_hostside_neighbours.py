@@ -102,7 +102,7 @@ def test_it_makes_way_and_comes_back_where_that_was_in_vain(host: Host) -> None:
     book = Ledger("new", host.state)
     assert in_the_way(book) == ("old",)
     make_way(book, ("old",))
-    assert host.states["old"][0] == "inactive"
+    assert host.states["old"] == ("inactive", "disabled")
     assert in_the_way(book) == ()
     assert have_back(book, ("old",)) == ["old"]
     assert host.states["old"] == ("active", "enabled")
