@@ -52,6 +52,8 @@ def before(lab: Lab) -> Path:
     fleet = fleet_of(lab, HOST, "before", {"gate": None}, **FAST)
     run = deployed(lab, fleet)
     assert run.rc == 0, run.text
+    # What an earlier run of this test has left.
+    assert by_hand(lab, "remove", fleet).rc == 0
     return fleet
 
 
