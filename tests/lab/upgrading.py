@@ -30,9 +30,9 @@ class Upgraded:
     lab: Lab
     host: str
 
-    def fleet(self, name: str, cuda: str, **pins: Any) -> Path:
-        """A fleet file with the fake engine's service alone, and the CUDA toolkit at a version."""
-        path = fleet_of(self.lab, self.host, f"{self.host}-{name}", **FAST)
+    def fleet(self, cuda: str, **pins: Any) -> Path:
+        """The fleet file with the fake engine's service alone, changed to the CUDA toolkit at a version."""
+        path = fleet_of(self.lab, self.host, f"upgraded-{self.host}", **FAST)
         content = yaml.safe_load(path.read_text())
         content["defaults"]["cuda"] = {"version": cuda}
         content["defaults"]["services"][SERVICE]["image"] = {"recipe": recipe(self.lab, **pins)}
