@@ -22,6 +22,7 @@ demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
 	@python -m modules.lab up --hosts $(LAB_HOSTS)
 	@$(converge)
 	@python -m modules.reporting.table --try
+	@echo "Take the lab down again: make lab-down"
 
 converge: setup  ## bring the fleet to what its fleet file says
 	@$(converge)
@@ -61,7 +62,7 @@ bench: setup  ## measure against peers; ONLY=name runs one
 lab-up: setup  ## start simulated Sparks (LAB_HOSTS=4 for four)
 	@python -m modules.lab up --hosts $(LAB_HOSTS)
 
-lab-down: setup  ## stop the lab and remove it; the cached pieces stay
+lab-down: setup  ## remove the lab: its hosts, with all that was deployed to them; the cached pieces stay
 	@python -m modules.lab down
 
 lab-clean: setup  ## as lab-down, and the cached pieces too

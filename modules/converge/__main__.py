@@ -74,7 +74,7 @@ def _report(finished: Finished, *, dry: bool) -> tuple[int, list[str]]:
     except NoResultsError:
         results = None
     outcome = completed(results, finished.errors, dry=dry)
-    if results is not None or outcome.failed:
+    if results is not None or outcome.failed or outcome.refused:
         for line, style in summary(outcome, finished.errors, dry=dry):
             _print(line, style)
     if results is None:
@@ -83,7 +83,7 @@ def _report(finished: Finished, *, dry: bool) -> tuple[int, list[str]]:
     _print(f"took {finished.seconds:.1f} s", "dim")
     if outcome.failed or finished.status != 0:
         return finished.status or 1, list(outcome.failed)
-    return (_DIFFERS if dry and outcome.changed else 0), []
+    return (_DIFFERS if dry and (outcome.changed or outcome.refused) else 0), []
 
 
 if __name__ == "__main__":

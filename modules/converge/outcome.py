@@ -15,11 +15,13 @@ class Outcome:
     """Per host, the names of operations that changed it (or would, in a dry run) and that failed on it.
 
     A host that failed before its first operation has none there. What pyinfra says of a dry run names no failed host.
+    `refused`: those that a dry run knows to fail; they change nothing.
     """
 
     operations: int
     changed: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, list[str]] = field(default_factory=dict)
+    refused: dict[str, list[str]] = field(default_factory=dict)
 
 
 def parse_outcome(text: str, *, dry: bool) -> Outcome:

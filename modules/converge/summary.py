@@ -17,8 +17,16 @@ def completed(outcome: Outcome | None, errors: Errors, *, dry: bool) -> Outcome:
     """What pyinfra leaves out: which hosts failed in a dry run, and in a run of which there are no results (None)."""
     if outcome is not None and not dry:
         return outcome
-    failed = {host: [found[-1]["operation"]] if found[-1]["operation"] else [] for host, found in errors.items()}
-    return replace(outcome or Outcome(operations=0), failed=failed)
+    known = outcome or Outcome(operations=0)
+    tried = {host: [error for error in found if not error.get("foreseen")] for host, found in errors.items()}
+    failed = {host: [of[-1]["operation"]] if of[-1]["operation"] else [] for host, of in tried.items() if of}
+    refused = {
+        host: list(dict.fromkeys(error["operation"] for error in found if error.get("foreseen")))
+        for host, found in errors.items()
+        if any(error.get("foreseen") for error in found)
+    }
+    changed = {host: [one for one in of if one not in refused.get(host, ())] for host, of in known.changed.items()}
+    return replace(known, failed=failed, refused=refused, changed={host: of for host, of in changed.items() if of})
 
 
 def summary(outcome: Outcome, errors: Errors, *, dry: bool) -> list[tuple[str, str]]:
@@ -29,18 +37,22 @@ def summary(outcome: Outcome, errors: Errors, *, dry: bool) -> list[tuple[str, s
             (f"{host}: FAILED at {names[0]}" if names else f"{host}: FAILED before its first operation", "red")
         )
         lines += [(f"    {said}", "red") for said in excerpt(errors.get(host, ()))]
+    for host, names in sorted(outcome.refused.items()):
+        for name in names:
+            lines.append((f"{host}: would be refused at {name}", "red"))
+            lines += [(f"    {line}", "red") for line in excerpt([e for e in errors[host] if e["operation"] == name])]
     verb = "would change" if dry else "changed"
     lines += [
         (f"{host}: {verb} {len(names)}: {', '.join(names)}", "yellow")
         for host, names in sorted(outcome.changed.items())
     ]
-    if not outcome.changed and not outcome.failed:
+    if not outcome.changed and not outcome.failed and not outcome.refused:
         lines.append((f"no change on any host ({outcome.operations} operations)", "green"))
     return lines
 
 
 def excerpt(errors: Sequence[HostError]) -> list[str]:
-    """What a host's last operation said, or its start and its end."""
-    said = [line.strip() for error in errors if error["operation"] == errors[-1]["operation"]
-            for line in error["said"].splitlines()]  # fmt: skip
+    """What a host's last operation said, or its start and its end, below the host's own name."""
+    said = [line.strip().removeprefix(f"{error['host']}: ") for error in errors
+            if error["operation"] == errors[-1]["operation"] for line in error["said"].splitlines()]  # fmt: skip
     return said if len(said) <= _FIRST + _LAST + 1 else [*said[:_FIRST], "...", *said[-_LAST:]]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from modules.catalog import Catalog
 from modules.fleet.compose import chosen_recipe, recipe_faults
+from modules.fleet.flag_check import flag_faults
 from modules.fleet.gate_check import gate_rules
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
@@ -89,6 +90,8 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
     for flag in service.flags:
         if flag in fixed:
             yield ("flags", flag), "this flag is set by the service's own keys", "use engine, model, port, listen"
+    for flag, what, todo in flag_faults(engine, service.flags):
+        yield ("flags", flag), what, todo
 
 
 def _draft_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:

@@ -60,6 +60,12 @@ def composed_flags(engine: Engine, service: Service) -> dict[str, FlagValue]:
     return {name: value for name, value in flags.items() if value is not False}
 
 
+def composed_engine(engine: Engine, service: Service) -> Engine:
+    """Lay the service's readiness over its engine's, key by key."""
+    changes = service.readiness.model_dump(exclude_none=True)
+    return engine.model_copy(update={"readiness": engine.readiness.model_copy(update=changes)})
+
+
 def draft_of(service: Service, catalog: Catalog) -> Model | None:
     """The draft model that a service names, if it names one."""
     if service.speculative is None:

@@ -103,4 +103,6 @@ def _alone(path: Path) -> Iterator[None]:
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
+        # gevent, which pyinfra patches in, closes only when its loop runs next: until then this would lock us out, too.
+        fcntl.flock(folder, fcntl.LOCK_UN)
         os.close(folder)

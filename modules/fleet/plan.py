@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from modules.catalog import Catalog, load_catalog
-from modules.fleet.compose import chosen_recipe, composed_flags, composed_recipe, draft_of
+from modules.fleet.compose import chosen_recipe, composed_engine, composed_flags, composed_recipe, draft_of
 from modules.fleet.files import DATASETS
 from modules.fleet.loader import load_fleet
 from modules.spec.answers import Answers
@@ -104,7 +104,7 @@ def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
     return ServicePlan(
         name=name,
         service=service,
-        engine=engine,
+        engine=composed_engine(engine, service),
         model=model,
         recipe=composed_recipe(recipe, service.image),
         flags=composed_flags(engine, service),

@@ -12,6 +12,7 @@ from modules.gating.direction import lower_is_better
 from modules.gating.metrics import SeenFault
 from modules.gating.series import Telemetry, figure_of, statistic_of, told
 from modules.spec.explanation import DecodeSign, Explanation, SeriesSign
+from modules.spec.gate import Threshold
 
 UNKNOWN = "unknown"
 _DECODE_OF_ONE = re.compile(r"tg\d+@pp\d+(?: d0)? c1")
@@ -25,6 +26,8 @@ class Case:
 
     `telemetry`: samples, one a second. `log`: the engine's, of this start. `failed`: the metrics that did not pass.
     `model`: as it is served. `streams`: the workload's own requests at a time. `faults`: what no speed makes good.
+    `short_by`: the factor by which the failed figure that comes nearest to its fixed bound misses it; None where no
+    figure misses one.
     """
 
     model: str
@@ -34,6 +37,7 @@ class Case:
     telemetry: Telemetry = field(default_factory=dict)
     log: Sequence[str] = ()
     faults: tuple[SeenFault, ...] = ()
+    short_by: float | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ def explain(case: Case, explanations: Mapping[str, Explanation]) -> tuple[Cause,
 
 
 def _evidence(case: Case, entry: Explanation) -> tuple[str, ...] | None:
-    """What is seen of every sign of the entry, or None when one is not there."""
+    """What is seen of every sign of the entry, or None when one is not there, or they can not explain so much."""
+    if entry.explains_up_to is not None and case.short_by is not None and case.short_by > entry.explains_up_to:
+        return None
     seen = list(_signs(case, entry))
     return None if any(one is None for one in seen) else tuple(one for one in seen if one is not None)
 
@@ -79,6 +85,8 @@ def _signs(case: Case, entry: Explanation) -> Iterator[str | None]:
         yield _in_first_run(case, entry.first_run_slower)
     if entry.strangers:
         yield _strangers(case)
+    if entry.short_by is not None:
+        yield _short_by(case, entry.short_by)
     if entry.fault is not None:
         yield next((f"{one.workload}: {one.told}" for one in case.faults if one.kind == entry.fault), None)
 
@@ -116,6 +124,26 @@ def _in_first_run(case: Case, share: float) -> str | None:
         if first > middle * (1 + share) and max(rest) <= middle * (1 + share / 2):
             return f"{name}: first run {values[0]:.1f}, the others {min(values[1:]):.1f} to {max(values[1:]):.1f}"
     return None
+
+
+def _short_by(case: Case, factor: float) -> str | None:
+    if case.short_by is None or case.short_by < factor:
+        return None
+    return f"the nearest of the failed figures misses its bound by a factor of {case.short_by:.0f}"
+
+
+def shortfall(
+    thresholds: Mapping[str, Threshold], metrics: Mapping[str, Metric], failed: Sequence[str]
+) -> float | None:
+    """By which factor the failed figure that is nearest to its fixed bound misses it; None where none misses one."""
+    found = []
+    for name in failed:
+        bound, metric = thresholds.get(name), metrics.get(name)
+        if bound is None or metric is None or metric.mean <= 0:
+            continue
+        found += [bound.min / metric.mean] if bound.min is not None and metric.mean < bound.min else []
+        found += [metric.mean / bound.max] if bound.max is not None and metric.mean > bound.max > 0 else []
+    return min(found, default=None)
 
 
 def _strangers(case: Case) -> str | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from modules.facts.gate import GateResult
+from modules.facts.gate import GateResult, GateState
 from modules.gating.decision import Decision
-from modules.gating.estimate import estimate_s, told
+from modules.gating.identity import workload_id
 from modules.gating.metrics import Measurement
+from modules.spec.answers import Answers
 from modules.spec.gate import Gate
 
 
@@ -20,13 +21,18 @@ class Step:
     append: bool
     why: str
 
-    def text(self, gate: Gate, seconds: float) -> str:
-        """As told to people before it begins. `seconds`: what it will probably take."""
+    def text(self, gate: Gate, seconds: float | None) -> str:
+        """As told to people before it begins. `seconds`: what the same took the last time; None: nobody knows."""
         if self.append:
             runs = ", ".join(f"{count} more of {kind}" for kind, count in self.measure.items())
             return f"the verdict is in doubt ({self.why}): {runs}"
-        most = told(gate.budget_s).removeprefix("about ")
-        return f"measuring, since {self.why}: {told(seconds)}, at most {most}"
+        likely = "" if seconds is None else f"about {told(seconds)}, as the last time, and "
+        return f"measuring, since {self.why}: {likely}at most {told(gate.budget_s)}"
+
+
+def told(seconds: float) -> str:
+    """As people read it."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def whole(gate: Gate, why: str) -> Step:
@@ -45,10 +51,11 @@ def following(gate: Gate, result: GateResult, measured: Measurement, decision: D
     return None
 
 
-def seconds_of(gate: Gate, step: Step, result: GateResult | None, questions: int) -> float:
-    """What a step will probably take."""
-    known = result.seconds if result is not None and result.parts else 0.0
-    return estimate_s(gate, questions, known if not step.append else 0.0)
+def seconds_of(gate: Gate, answers: Answers | None, found: GateState) -> float | None:
+    """What the whole of it took the last time, of this release or of the one before; None where it never ran here."""
+    ran = workload_id(gate, answers)
+    known = [one for one in (found.result, found.reference) if one is not None and one.workload_id == ran and one.parts]
+    return next((one.seconds for one in known if one.seconds > 0), None)
 
 
 def _affordable(gate: Gate, result: GateResult, decision: Decision) -> bool:

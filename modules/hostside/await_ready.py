@@ -36,6 +36,8 @@ PAUSE_S = 1.0
 REQUEST_S = 600.0  # the first request may compile kernels for minutes
 EMPTY_REPLIES = 3  # gpt-oss's parser loses a reply now and then; broken kernels lose every one
 MARK = "await-ready: "
+# The guard looks ten times a second; one that never found the engine does not see its end.
+_GUARD_S = 2.0
 
 
 class NotReady(Exception):  # noqa: N818 (a state, not an error of the program)
@@ -169,7 +171,7 @@ def guarded(service: str, memory: Path) -> subprocess.Popen[bytes]:
 def why_gone(guard: subprocess.Popen[bytes] | None) -> str:
     """Why the server has ended; the guard sees the end, too, and then ends itself."""
     try:
-        stopped = guard is not None and guard.wait(timeout=5) == load_guard.STOPPED
+        stopped = guard is not None and guard.wait(timeout=_GUARD_S) == load_guard.STOPPED
     except subprocess.TimeoutExpired:
         stopped = False
     return "the load guard stopped it, since memory ran out while it loaded" if stopped else "the server has ended"

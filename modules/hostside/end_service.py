@@ -3,8 +3,9 @@
     end_service.py stop|remove SERVICE --by WHO
 
 `stop`: what serves ends, and neither a crash nor a boot brings it back; the next run of Tinderbox does. `remove`: the
-same, and then its unit, container, files in /etc/tinderbox, caches, measurements and, last of all, its ledger go, so
-that what was cut is found and done again. Images, weights and encodings stay: other services may need them.
+same, and then its unit, container, files in /etc/tinderbox, caches, measurements, the jobs of its releases and, last of
+all, its ledger go, so that what was cut is found and done again. Images, weights and encodings stay: other services may
+need them.
 """
 
 from __future__ import annotations
@@ -59,9 +60,17 @@ def remove(ledger: Ledger, state: Path, settings: Path, units: Path) -> None:
         for path in settings.glob(f"{ledger.service}.{ending}*"):
             path.unlink(missing_ok=True)
     drop_ins = units / f"{unit_name(ledger.service)}.d"
-    for folder in (drop_ins, state / "caches" / ledger.service, state / "gates" / ledger.service, ledger.directory):
+    ours = (drop_ins, state / "caches" / ledger.service, state / "gates" / ledger.service)
+    for folder in (*ours, *jobs(ledger, state / "jobs"), ledger.directory):
         if folder.exists():
             shutil.rmtree(folder)
+
+
+def jobs(ledger: Ledger, folder: Path) -> list[Path]:
+    """What jobs of its releases have left. By the releases, since another service's name may begin with this one's."""
+    name, releases = ledger.service, [path.stem for path in ledger.directory.glob("*.json") if not path.is_symlink()]
+    found = [folder / f"start-{name}-{key}" for key in (*releases, "settle")]
+    return found + [path for key in releases for path in folder.glob(f"gate-{name}-{key}-*")]
 
 
 def end(verb: str, service: str, by: str, root: tuple[Path, Path, Path] = (STATE, SETTINGS, UNITS)) -> None:

@@ -1,17 +1,27 @@
-"""Engines that run on this host, whoever started them: two that load at once take memory that only one was given."""
+"""Engines that run on this host, whoever started them: two that load at once take memory that only one was given.
+
+    engine_processes.py PATTERNS SERVICES     two JSON lists in base64; prints JSON: `strangers`, in words
+
+PATTERNS: the catalog's, of engines' processes, in base64 since this process would be one by its own words. SERVICES:
+those of Tinderbox that belong here. What an older fleet file has left over is no stranger: it makes way for them.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modules.hostside.neighbours import left_over
     from modules.hostside.service_unit import run
 else:
+    from neighbours import left_over
     from service_unit import run
 
 PROC = Path("/proc")
@@ -79,3 +89,18 @@ def _labels(container: str | None) -> tuple[str | None, str | None]:
         return None, None
     told = json.loads(shown)
     return told["service"] or None, str(told["name"]).lstrip("/")
+
+
+def main(patterns: str, services: str) -> None:
+    """See above."""
+    ours = {*_listed(services), *left_over()}
+    found = [one.text() for one in engine_processes(_listed(patterns)) if one.service not in ours]
+    print(json.dumps({"strangers": found}))
+
+
+def _listed(text: str) -> list[str]:
+    return [str(one) for one in json.loads(base64.b64decode(text))]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -22,6 +22,14 @@ _INTERVAL_S = 0.5
 _RATE_WINDOW_S = 15.0
 
 
+def report_failure(cause: str, lines: list[str]) -> None:
+    """Have a job's failure told by its cause, and below it by these lines of its log; outside of a job nothing is."""
+    own = os.environ.get("TINDERBOX_JOB_DIR")
+    if own:
+        with suppress(OSError):
+            write_json(Path(own) / "result.json", {"failed": {"cause": cause, "lines": lines}})
+
+
 class Progress:
     """Reports to `directory`, by default the job's own ($TINDERBOX_JOB_DIR); outside of a job it reports nothing."""
 

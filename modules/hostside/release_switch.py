@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import Ledger
     from modules.hostside.neighbours import have_back, in_the_way, make_way
+    from modules.hostside.progress import report_failure
     from modules.hostside.release_needs import lacks
     from modules.hostside.service_server import Server, systemctl
-    from modules.hostside.service_unit import READY
+    from modules.hostside.service_unit import READY, until_failed
 else:
     import release_story as story
     from activation import Pending, forget_pending, read_pending, write_pending
@@ -28,9 +29,10 @@ else:
     from gpus_kept import gpus_kept
     from ledger import Ledger
     from neighbours import have_back, in_the_way, make_way
+    from progress import report_failure
     from release_needs import lacks
     from service_server import Server, systemctl
-    from service_unit import READY
+    from service_unit import READY, until_failed
 
 SHOWN_LINES = 20
 
@@ -102,15 +104,21 @@ class Switch:
         if back in {None, bad} or missing:
             return self._stay(pending, by_gate, f"release {back} lacks {', '.join(missing)}" if missing else "")
         assert back is not None
-        self.server.say(f"back to release {back}")
-        running = self.server.runs(back)
-        served, reason = self.server.awaited() if running else self.server.bring_up(back)
+        server = self._saying(
+            f"release {bad} {'failed its gate' if by_gate else 'did not get ready'}; bringing back {back}"
+        )
+        served, reason = server.awaited() if server.runs(back) else server.bring_up(back)
         if not served:
             self.fail(back, reason)
             # Nothing is forgotten: the next run tries again to have it back.
             return False, f"release {back} does not get ready any more either ({reason}): the service is down"
         self._note_return(back, bad)
         return True, f"release {back} serves again"
+
+    def _saying(self, what: str) -> Server:
+        """The server, for steps that are part of something else than what was asked for."""
+        self.server.say(what)
+        return replace(self.server, say=lambda step: self.server.say(f"{what}: {step}"))
 
     def _note_return(self, back: str, bad: str) -> None:
         """Each of the two marks once, also when this is run again; then the activation is over."""
@@ -154,10 +162,15 @@ class Switch:
             return 0
         lines = self.fail(wanted.release, reason)
         _, back = self.go_back(wanted)
-        for line in lines[-SHOWN_LINES:]:
-            print(line)
-        print(f"release {wanted.release} did not get ready: {reason}; {back}")
+        self._tell(f"release {wanted.release} did not get ready: {reason}; {back}", until_failed(lines))
         return 1
+
+    def _tell(self, cause: str, logged: list[str]) -> None:
+        """The cause, and what stood in the log before it: what an engine says when it is ended helps nobody."""
+        for line in logged[-SHOWN_LINES:]:
+            print(line)
+        print(cause)
+        report_failure(cause, logged[-SHOWN_LINES:])
 
     def settle(self) -> int:
         """End what is under way. 0 when the service then serves."""
@@ -168,6 +181,9 @@ class Switch:
         if where == story.BAD:
             failed = story.failure(self.ledger.entry(pending.release)) or {}
             served, back = self.go_back(pending)
-            print(f"release {pending.release}: {failed.get('event')}: {failed.get('note')}; {back}")
+            cause = f"release {pending.release}: {failed.get('event')}: {failed.get('note')}; {back}"
+            print(cause)
+            if not served:
+                report_failure(cause, [])
             return 0 if served else 1
         return self.attempt(pending, attach=True)

@@ -27,6 +27,8 @@ else:
 
 Say = Callable[[str], None]
 PAUSE_S = 1.0
+# One that hangs in its driver hears no signal. It has answered nobody yet, so nobody waits for the end of a reply.
+HURRY_S = 15
 # What `docker rm` says where there is no leftover to remove, as is usual.
 NOISE = "No such container: tinderbox-"
 _RUNS = {"active", "activating", "deactivating", "reloading"}
@@ -53,14 +55,25 @@ class Server:
     machine: Callable[[str | None], Versions] = machine
 
     def follow(self, restarts_before: int) -> str:
-        """Wait until the start has ended. Returns its outcome."""
+        """Wait until the start has ended. Returns its outcome. One that has failed is not waited for at length."""
+        starts = hurried = False
         while True:
             state = unit_state(self.unit)
             outcome = start_outcome(state, restarts_before)
             if outcome != UNDERWAY:
                 return outcome
+            if starts and not hurried and state.get("ActiveState") == "deactivating":
+                hurried = True
+                self.hurry()
+            starts = starts or state.get("ActiveState") == "activating"
             self.say(milestone(journal(self.unit, state.get("InvocationID"))) or "container starting")
             self.sleep(PAUSE_S)
+
+    def hurry(self) -> None:
+        """Have the container gone soon, by force if need be; systemd, which sees its end, waits longer."""
+        self.say("ending the server that did not get ready")
+        container = self.unit.removesuffix(".service")
+        subprocess.run(["docker", "stop", "--time", str(HURRY_S), container], capture_output=True, check=False)
 
     def bring_up(self, release: str) -> tuple[bool, str]:
         """Stop what runs, put the release in force, start it. Returns whether it got ready, and else why not."""

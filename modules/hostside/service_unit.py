@@ -30,6 +30,7 @@ _REASONS = (
     r"await-ready: not ready after \d+ s: (.+)",
     r"(?:memory-gate|prepare-start): (refused: .+)",
 )
+_HELD_BY = "memory-gate: "
 
 
 def run(*command: str) -> str | None:
@@ -88,6 +89,18 @@ def milestone(lines: list[str]) -> str | None:
             if found:
                 return form.format(*[group or "" for group in found.groups()]).strip()
     return None
+
+
+def until_failed(lines: list[str]) -> list[str]:
+    """A failed start's log until it failed, which is told by other words. What an engine says at its end is noise.
+
+    All of it, where nobody has said when that was. Who holds the memory that was not there stands after the refusal.
+    """
+    at = next((at for at, line in enumerate(lines) if any(re.search(reason, line) for reason in _REASONS)), None)
+    if at is None:
+        return lines
+    held = [line for line in lines[at + 1 :] if line.startswith(_HELD_BY)] if lines[at].startswith(_HELD_BY) else []
+    return [*lines[:at], *held]
 
 
 def why_not_ready(lines: list[str], unit: dict[str, str]) -> str:

@@ -16,6 +16,7 @@ from modules.lab import up as taking_up
 from modules.lab.containers import HostState, states_of
 from modules.lab.errors import LabError
 from modules.lab.layout import DEFAULT_NAME, Layout
+from modules.lab.pieces.piece import cache_directory
 from modules.lab.progress import Progress
 
 app = typer.Typer(help="Simulated Sparks on this machine.", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -35,10 +36,12 @@ def up(name: Name = DEFAULT_NAME, hosts: Hosts = 1) -> None:
 
 @app.command()
 def down(name: Name = DEFAULT_NAME) -> None:
-    """Take the lab away; cached pieces stay."""
+    """Take the lab away, with all that was deployed to its hosts; cached pieces stay."""
     with _errors_shown():
         for what in taking_down.down(Layout.named(name)) or ["nothing: there is no such lab"]:
             typer.echo(f"removed {what}")
+        if cache_directory().exists():
+            typer.echo(f"kept {cache_directory()}, which makes the next lab quick; `make lab-clean` removes it")
 
 
 @app.command()

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from modules.memory.advice import Suggestion
 from modules.memory.plan import MemoryPlan
-from modules.memory.sizes import gib
+from modules.memory.sizes import MIB, gib
 
 _LOG_WIDTH = 110
 
@@ -49,8 +49,8 @@ def capacity_note(plan: MemoryPlan) -> str:
         return "how many sequences it holds is unknown"
     if math.isinf(held.sequences):
         return "no layer caches anything"
-    growth = f"{held.token:,} bytes a token"
-    return f"{held.sequences:.1f} sequences of {plan.context:,} tokens, {growth}"
+    # Of one sequence, and not of one token: layers with a window do not grow with it.
+    return f"{held.sequences:.2f} sequences of {plan.context:,} tokens, {held.sequence / MIB:,.1f} MiB each"
 
 
 def refusal(plan: MemoryPlan, suggestions: Sequence[Suggestion]) -> list[str]:

@@ -11,6 +11,7 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
+from modules.facts.obstacles import PortHolder, StrangeEngines
 from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState
 from modules.fleet import HostPlan, ServicePlan, load_fleet
@@ -21,8 +22,8 @@ from modules.operations.asked import forced
 from modules.operations.follow import follow
 from modules.operations.job import start_command
 from modules.operations.managed_files import settle
-from modules.operations.memory import Reckoned, memory_document, memory_of, room_for, services_file
-from modules.operations.require import refusal, required, unreadable
+from modules.operations.memory import Reckoned, memory_document, memory_of, room_for, services_file, watched_engines
+from modules.operations.require import foreseen, refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
 from modules.release import layout
@@ -198,6 +199,8 @@ def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
         f"{host.name}: service {plan.name} is not started: {found.reboot}, so no container gets the GPU until this "
         "host is restarted: sudo reboot, and run again. What runs was left running.",
     )
+    if start.action is not Action.ATTACH:
+        yield from _nothing_in_the_way(plan, start.services)
     reckoned = memory_of(start.services, plan, release.commit) if found.model_is_here else None
     yield from room_for(plan, reckoned)
     for change in changes(release, start.files, found):
@@ -218,21 +221,46 @@ def _has_gpu(plan: ServicePlan) -> bool:
     return container.gpus
 
 
+def _nothing_in_the_way(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraCommand, None, None]:
+    """Refuse a host on which something else has the service's port, or another engine runs, before anything is stopped.
+
+    The unit's memory gate would refuse such a start, and then that of the release before it.
+    """
+    service, engines = plan.service, watched_engines(plan)
+    holder = host.get_fact(PortHolder, service=plan.name, listen=service.listen, port=service.port)
+    if holder is not None:
+        yield foreseen(
+            f"{host.name}: service {plan.name} can not start: its port {service.port} is taken by {holder}. "
+            "Nothing was stopped, that program neither. Stop it, or give the service another port "
+            f"(services.{plan.name}.port)."
+        )
+    ours = sorted(each.name for each in services.services)
+    strangers = host.get_fact(StrangeEngines, patterns=engines, services=ours) if engines else None
+    if strangers:
+        yield foreseen(
+            f"{host.name}: service {plan.name} is not started beside another engine, which its memory plan does not "
+            f"count in: {'; '.join(strangers)}. Nothing was stopped, that engine neither. Stop it, or have it run as a "
+            f"service of the fleet file; services.{plan.name}.memory_plan: warn starts it all the same."
+        )
+
+
 def _refused(
     plan: ServicePlan, release: str, bad: Barred, found: ServiceState
 ) -> Generator[PyinfraCommand, None, None]:
     """Fail at once, with the server that runs untouched, unless what an earlier run has begun is to be ended first."""
     if found.pending is not None:
-        job = settle_job(plan)
-        yield start_command(job)
-        yield FunctionCommand(follow, (job, start_command(job)), {})
         serves = ""
     elif found.unit.active == "active":
         serves = f" Release {found.current} serves, and was left running."
     else:
         serves = f" Release {found.current} is in force, and its unit is {found.unit.active}."
-    yield refusal(
+    refused = foreseen(
         f"{host.name}: service {plan.name}: release {release} is not tried again unchanged: {bad.text()}.{serves} "
         f"Change the service in the fleet file, or set TINDERBOX_FORCE=1 to have this release tried once more; what "
         f"became of each release: pyinfra inventory.py deploys/history.py"
     )
+    if found.pending is not None:
+        job = settle_job(plan)
+        yield start_command(job)
+        yield FunctionCommand(follow, (job, start_command(job)), {})
+    yield refused

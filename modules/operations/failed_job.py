@@ -29,8 +29,13 @@ def failure(job: Job, status: JobStatus) -> list[str]:
     # The program's own last words come after those of what it ran.
     last = [line for line in status.tail[-1:] if not line.endswith(_FAILED)]
     shown = [*matter(said, _SHOWN_LINES - 1), *last] if said else matter(status.tail, _SHOWN_LINES)
-    lines = [f"{job.title}: failed after {duration(status.elapsed_s)}{where} ({status.cause}{code}). Its log ends:"]
-    lines += [f"    {line}" for line in shown]
+    if failed.get("cause"):
+        lines = [f"{job.title}: {failed['cause']} (after {duration(status.elapsed_s)})"]
+        logged = [f"    {line}" for line in matter(said, _SHOWN_LINES)]
+        lines += ["what was logged until then ends:", *logged] if logged else []
+    else:
+        lines = [f"{job.title}: failed after {duration(status.elapsed_s)}{where} ({status.cause}{code}). Its log ends:"]
+        lines += [f"    {line}" for line in shown]
     if job.log is not None:
         kernel = [str(line) for line in failed.get("kernel") or []]
         lines += causes(load_catalog().signatures, job.log, [*said, *status.tail], kernel)

@@ -16,7 +16,7 @@ from modules.facts.gate import Evidence, GateEvidence, GateResult, GateState, Se
 from modules.fleet import ServicePlan, load_fleet
 from modules.gating import Judgement, Verdict
 from modules.gating.decision import decide
-from modules.gating.explain import Case, Cause, explain
+from modules.gating.explain import Case, Cause, explain, shortfall
 from modules.gating.metrics import Measurement
 from modules.gating.need import why_measure
 from modules.gating.noted import judgement_document, noted_judgement
@@ -60,14 +60,16 @@ def causes_of(
     if judgement.verdict is Verdict.PASS:
         return ()
     others = [one.concurrency for one in (gate.random, gate.sharegpt) if one is not None]
+    failed = tuple(line.metric for line in judgement.lines if line.verdict is not Verdict.PASS)
     case = Case(
         model=plan.model.served_as,
         streams=max([*gate.workload.concurrency, *others]),
         metrics=measured.metrics,
-        failed=tuple(line.metric for line in judgement.lines if line.verdict is not Verdict.PASS),
+        failed=failed,
         telemetry=evidence.samples,
         log=evidence.log,
         faults=measured.faults,
+        short_by=shortfall(gate.thresholds, measured.metrics, failed),
     )
     return explain(case, load_catalog().explanations)
 
@@ -151,8 +153,7 @@ def _measured(
     plan: ServicePlan, gate: Gate, found: GateState, step: Step, home: str
 ) -> Generator[PyinfraCommand, None, None]:
     """Measure, having said why, and how long it will take."""
-    questions = len(plan.answers.questions) if plan.answers is not None else 0
-    host.log(f"{plan.name}: {step.text(gate, seconds_of(gate, step, found.result, questions))}")
+    host.log(f"{plan.name}: {step.text(gate, seconds_of(gate, plan.answers, found))}")
     if "sharegpt" in step.measure:
         yield from _dataset(gate, found)
     client = None

@@ -12,6 +12,7 @@ from modules.fleet import ServicePlan, load_fleet
 from modules.gating import Judgement, Verdict
 from modules.gating.command import workload_command
 from modules.gating.explain import Cause
+from modules.gating.identity import thresholds_id
 from modules.gating.metrics import Measurement
 from modules.gating.parts import measurement_of_parts
 from modules.gating.references import References
@@ -64,6 +65,7 @@ def measured_service(
         metrics={name: figure_of(metric) for name, metric in measured.metrics.items()},
         reasons=[line.text() for line in judgement.lines if line.reason],
         client=result.client,
+        judged_by=thresholds_id(plan.gate) if plan.gate is not None else "",
     )
 
 

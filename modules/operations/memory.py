@@ -85,13 +85,18 @@ def memory_document(services: HostPlan, plan: ServicePlan, reckoned: Reckoned | 
 
     Who starts a service although it does not fit is not kept from starting it beside another engine either.
     """
-    watched = plan.service.memory_plan == "refuse"
     return {
         "needs": needed_memory(reckoned),
         "reserve": reserve_of(services),
-        "engines": sorted({engine.process for engine in load_catalog().engines.values()}) if watched else [],
+        "engines": watched_engines(plan),
         "service": plan.name,
     }
+
+
+def watched_engines(plan: ServicePlan) -> list[str]:
+    """By what an engine is known beside which the service is not started; empty where the fleet file does not care."""
+    watched = plan.service.memory_plan == "refuse"
+    return sorted({engine.process for engine in load_catalog().engines.values()}) if watched else []
 
 
 def services_file(services: HostPlan) -> ManagedFile:

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from pyinfra import host
+from pyinfra import host, logger, state
 from pyinfra.api import QuoteString, StringCommand, operation
+
+from modules.reporting.host_errors import note_foreseen
 
 
 def refusal(message: str) -> StringCommand:
     """The command that fails the host with `message` (may have several lines)."""
     return StringCommand("printf '%s\\n'", QuoteString(message), ">&2; exit 1")
+
+
+def foreseen(message: str) -> StringCommand:
+    """As `refusal`, for what no stage before can put right: a dry run, which tries nothing, says it all the same."""
+    if host.current_op_hash is not None and not state.is_executing:
+        host.log(f"would be refused: {message}", log_func=logger.warning)
+        note_foreseen(host.name, ", ".join(state.get_op_meta(host.current_op_hash).names), message)
+    return refusal(message)
 
 
 def required(ok: bool, message: str) -> Generator[StringCommand, None, None]:

@@ -76,14 +76,12 @@ def token_file(secret: str) -> str:
 
 
 def is_settled(wish: Wish, state: WeightsState) -> bool:
-    """Whether the host has what is wanted, verified, and untouched since."""
+    """Whether the host has what is wanted, verified, and untouched since; never before it is known what is wanted.
+
+    What a branch stood for on the host when it was last fetched is not what it stands for: the lock says that.
+    """
     filters = {"include": wish.model.include, "exclude": wish.model.exclude}
-    return (
-        state.stamped
-        and not state.problems
-        and state.filters == filters
-        and (wish.commit is None or state.commit == wish.commit)
-    )
+    return state.stamped and not state.problems and state.filters == filters and state.commit == wish.commit
 
 
 def locked_files(wish: Wish) -> Mapping[str, str]:

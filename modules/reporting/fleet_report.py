@@ -136,6 +136,7 @@ def _gate(
                 figure=measured.metrics.get(name),
                 published=published.get(name),
                 former=former,
+                outdated=name in gate.thresholds and measured.outdated(gate),
             )
             for name in names
         ),
@@ -189,6 +190,7 @@ def _metric(
     figure: Figure | None,
     published: Published | None,
     former: HistoryPoint | None,
+    outdated: bool,
 ) -> MetricReport:
     words = wording_of(name)
     bounds = threshold.model_dump(include=set(Bounds.model_fields)) if threshold is not None else {}
@@ -199,9 +201,19 @@ def _metric(
         unit=unit_of(name),
         lower_is_better=lower_is_better(name),
         verdict=None if line is None else line.verdict,
-        reason="" if line is None else line.reason,
+        reason=_reason(line, figure, outdated=outdated),
         now=None if figure is None else Reading(mean=figure.mean, std=figure.std, runs=len(figure.values)),
         bounds=Bounds.model_validate(bounds),
         baseline=published,
         last_good=None if former is None else former.readings.get(name),
     )
+
+
+def _reason(line: LineReport | None, figure: Figure | None, *, outdated: bool) -> str:
+    """Why there is no pass. `outdated`: the gate has changed since it was judged, so what stands beside it is older."""
+    said = [line.reason] if line is not None and line.reason else []
+    if outdated:
+        said.append(
+            "the gate has changed since: the next run " + ("measures it" if figure is None else "judges it anew")
+        )
+    return "; ".join(said)

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from modules.fleet import Fleet, load_fleet
 from modules.reporting.connection_advice import advice
@@ -24,14 +24,16 @@ _OF_HOST = re.compile(r"^\[(?P<host>[^\]]+)\](?: nested)?\s+(?P<said>.*)$", re.D
 _STARTING = re.compile(r"^--> Starting operation: (?P<name>.*?)\s*$")
 # Says only that the lines before it were an error.
 _COUNT = re.compile(r"^Error: executed \d+ commands")
+_NOBODY_LEFT = "No hosts remaining!"
 
 
 class HostError(TypedDict):
-    """`operation`: the one that was under way, empty before the first."""
+    """`operation`: the one that was under way, empty before the first. `foreseen`: known before anything was tried."""
 
     host: str
     operation: str
     said: str
+    foreseen: NotRequired[bool]
 
 
 _here: dict[str, list[HostError]] = {}
@@ -40,6 +42,18 @@ _here: dict[str, list[HostError]] = {}
 def errors_here() -> dict[str, list[HostError]]:
     """What went wrong in this process so far: host → its errors, in order."""
     return _here
+
+
+def note_foreseen(host: str, operation: str, said: str) -> None:
+    """Keep why an operation will fail its host, as it is known before the run has begun."""
+    _keep(HostError(host=host, operation=operation, said=said, foreseen=True), os.environ.get(ERRORS_FILE))
+
+
+def _keep(error: HostError, path: str | None) -> None:
+    _here.setdefault(error["host"], []).append(error)
+    if path is not None:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(error) + "\n")
 
 
 def watch_errors() -> None:
@@ -55,9 +69,19 @@ def watch_errors() -> None:
 
 
 def _is_trouble(record: logging.LogRecord) -> bool:
-    """False for pyinfra's warning of a known_hosts file that is not there, as on a machine that never used SSH yet."""
+    """False for what tells people nothing.
+
+    That is pyinfra's warning of a known_hosts file that is not there, as on a machine that never used SSH yet; and how
+    many commands it had executed, or that no host is left, below what a host has said for itself.
+    """
     args = record.args if isinstance(record.args, tuple) else ()
-    return not (str(record.msg).startswith("Failed to load host keys") and isinstance(args[-1], FileNotFoundError))
+    if str(record.msg).startswith("Failed to load host keys") and isinstance(args[-1], FileNotFoundError):
+        return False
+    text = _STYLE.sub("", record.getMessage())
+    of_host = _OF_HOST.match(text)
+    if of_host is not None and _COUNT.match(of_host["said"]):
+        return of_host["host"] not in _here
+    return not (_here and text.endswith(_NOBODY_LEFT))
 
 
 def read_errors(path: Path) -> dict[str, list[HostError]]:
@@ -90,11 +114,7 @@ class _Errors(logging.Handler):
             self._tell(record.getMessage(), of_host["host"], of_host["said"])
 
     def _tell(self, message: str, host: str, said: str) -> None:
-        error = HostError(host=host, operation=self._operation, said=said)
-        _here.setdefault(host, []).append(error)
-        if self._path is not None:
-            with Path(self._path).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(error) + "\n")
+        _keep(HostError(host=host, operation=self._operation, said=said), self._path)
         todo = None if host in self._advised else _todo(load_fleet(), host, said)
         if todo is not None:
             # Once: a run that waits for a host to come back fails to reach it again and again.

@@ -8,7 +8,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from modules.facts.parse.llama_benchy import Metric
-from modules.gating import Verdict
+from modules.gating import Verdict, thresholds_id
+from modules.spec.gate import Gate
 
 ROOT = Path(__file__).parents[2] / ".tinderbox"
 
@@ -26,7 +27,8 @@ class Figure(BaseModel):
 class MeasuredService(BaseModel):
     """One service on one host, as last read there. `measured`: when, UTC. `reasons`: lines of what is no plain pass.
 
-    `client`: where it was measured from, `host` or `controller`.
+    `client`: where it was measured from, `host` or `controller`. `judged_by`: the thresholds of that gate, by their id;
+    empty where it was not noted.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,6 +46,11 @@ class MeasuredService(BaseModel):
     metrics: dict[str, Figure]
     reasons: list[str]
     client: str = "host"
+    judged_by: str = ""
+
+    def outdated(self, gate: Gate) -> bool:
+        """Whether the verdict is of other bounds than the gate has now."""
+        return self.judged_by not in {"", thresholds_id(gate)}
 
 
 class Measured(BaseModel):

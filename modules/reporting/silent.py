@@ -32,6 +32,6 @@ def why_silent(fleet: Fleet, host: str, errors: Sequence[HostError]) -> str:
     """The first error of the host, and what to do about it."""
     if not errors:
         return "it did not answer"
-    said = errors[0]["said"].strip().splitlines()[0][:_LONGEST]
+    said = errors[0]["said"].strip().splitlines()[0].removeprefix(f"{host}: ")[:_LONGEST]
     todo = advice(errors[0]["said"], fleet.hosts[host], fleet.path) if host in fleet.hosts else None
     return f"{said}: {todo}" if todo else said

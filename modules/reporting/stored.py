@@ -102,4 +102,5 @@ def measured_in(host: str, plan: ServicePlan, stored: Stored, gpu: str | None) -
         metrics={name: figure_of(metric) for name, metric in figures.metrics.items()},
         reasons=[line.text() for line in judgement.lines if line.reason],
         client=stored.get("client") or "host",
+        judged_by=str((stored.get("judgement") or {}).get("thresholds") or ""),
     )

@@ -70,7 +70,7 @@ def headline(workload: BenchyWorkload) -> tuple[str, str]:
 
 def _speed(figure: Figure | None, metric: str, gate: Gate) -> Text:
     if figure is None:
-        return Text("not measured")
+        return Text("not measured yet")
     lines = [metric, *_asked(gate.thresholds.get(metric))]
     return Text.assemble(f"{figure.mean:.1f} ± {figure.std:.1f}", ("".join(f"\n{line}" for line in lines), "dim"))
 
@@ -123,7 +123,7 @@ def table_of(fleet: Fleet, rows: list[Row], failed: Collection[str] = ()) -> Tab
             f"{found.model}\n{found.engine}, {found.profile}\nrelease {found.release}{_gone(found)}",
             _speed(found.metrics.get(prompt), prompt, row.gate),
             _speed(found.metrics.get(decode), decode, row.gate),
-            _verdict(found, this_run_failed=row.host.name in failed),
+            _verdict(found, row.gate, this_run_failed=row.host.name in failed),
         )
     return table
 
@@ -133,11 +133,12 @@ def _gone(found: MeasuredService) -> str:
     return ",\nwhich failed" if found.verdict is Verdict.FAIL else ""
 
 
-def _verdict(found: MeasuredService, *, this_run_failed: bool) -> Text:
+def _verdict(found: MeasuredService, gate: Gate, *, this_run_failed: bool) -> Text:
     style = "dim" if this_run_failed and found.verdict is not Verdict.FAIL else _STYLES[found.verdict]
     # What stands beside it may be long past.
     note = ("\nthis run failed", "bold red") if this_run_failed else ""
-    return Text.assemble((found.verdict, style), f"\n{_when(found.measured)}", note)
+    former = ("\nby the gate of before", "yellow") if found.outdated(gate) else ""
+    return Text.assemble((found.verdict, style), f"\n{_when(found.measured)}", former, note)
 
 
 def load_lines(fleet: Fleet, rows: list[Row], root: Path = ROOT) -> list[str]:

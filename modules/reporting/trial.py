@@ -12,12 +12,9 @@ from modules.release import layout
 from modules.release.build import key_file, key_variable
 from modules.spec.fleet import ResolvedHost
 
-# Reasoning stands in a field of its own, and a short answer may be reasoning only. What is no answer is shown as it is.
-_REPLY = (
-    "import json, sys; text = sys.stdin.read(); found = json.loads(text) if text[:1] == '{' else {}; "
-    "said = found['choices'][0]['message'] if 'choices' in found else {}; "
-    "print(said.get('content') or said.get('reasoning') or said.get('reasoning_content') or text)"
-)
+# Of the reply what was said: reasoning stands in a field of its own, and a short answer may be reasoning only. Of an
+# error its message.
+_REPLY = ("grep", "-oE", '"(content|reasoning\\w*|message)": ?"[^"]+"')
 
 
 def _shown(path: str | Path) -> str:
@@ -41,7 +38,8 @@ def ssh_words(host: ResolvedHost) -> list[str]:
 def question(plan: ServicePlan) -> str:
     """A chat completion's body."""
     message = {"role": "user", "content": "Tell me about sparks."}
-    return json.dumps({"model": plan.model.served_as, "messages": [message], "max_tokens": 64})
+    body = {"model": plan.model.served_as, "messages": [message], "max_tokens": 64}
+    return json.dumps(body, separators=(",", ":"))
 
 
 def request_words(plan: ServicePlan) -> list[str]:
@@ -50,7 +48,8 @@ def request_words(plan: ServicePlan) -> list[str]:
     An API key goes from its file to curl in a header file of the shell's own, so that no process list shows it.
     """
     url = f"{layout.endpoint(plan.service.listen, plan.service.port)}/v1/chat/completions"
-    words = ["curl", "-s", url, "-H", "content-type:application/json", "-d", "@-"]
+    # A server that is down, or refuses, is told on standard error.
+    words = ["curl", "-sS", "--fail-with-body", url, "--json", "@-"]
     variable = key_variable(plan)
     if variable is None:
         return words
@@ -63,4 +62,4 @@ def trial_line(host: ResolvedHost, plan: ServicePlan) -> str:
     words = request_words(plan)
     remote = shlex.join(words) if key_variable(plan) is None else shlex.quote(" ".join(words))
     asked = f"echo {shlex.quote(question(plan))} | {shlex.join(ssh_words(host))} {remote}"
-    return f"{asked} | {shlex.join(['python3', '-c', _REPLY])}"
+    return f"{asked} | {shlex.join(_REPLY)}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from modules.spec.base import EnvironmentValue, Strict, VariableName
 
@@ -54,12 +55,31 @@ class Container(Strict):
     capabilities: Capabilities = {}
 
 
+def _pattern(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"not a regular expression ({error}): correct it") from None
+    return value
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+
+
 class Readiness(Strict):
     """When an engine counts as ready. `wanted_log`/`refused_log`: regular expressions over the container's log."""
 
     start_minutes: float = Field(gt=0)
-    wanted_log: tuple[str, ...] = ()
-    refused_log: tuple[str, ...] = ()
+    wanted_log: tuple[Pattern, ...] = ()
+    refused_log: tuple[Pattern, ...] = ()
+
+
+class ReadinessOverride(Strict):
+    """What a fleet file may change of an engine's readiness; what is left out stays the engine's."""
+
+    start_minutes: float | None = Field(default=None, gt=0)
+    wanted_log: tuple[Pattern, ...] | None = None
+    refused_log: tuple[Pattern, ...] | None = None
 
 
 class Engine(Strict):

@@ -71,7 +71,9 @@ class Explanation(Strict):
     `cause`: its kind, as shown. `series`: signs in the telemetry. `log`: regular expressions, each to be found in some
     line of the engine's log. `first_run_slower`: share by which the first run of a failed figure must be worse than the
     median of its others, which agree among themselves. `strangers`: the engine had more requests at once than the
-    workload has streams. `fault`: what the gate's client saw of the server. `source`: who has seen it so.
+    workload has streams. `fault`: what the gate's client saw of the server. `short_by`: every failed figure misses its
+    bound by this factor at least. `explains_up_to`: it costs no more than this factor, so what misses its bound by more
+    has another cause. `source`: who has seen it so.
     """
 
     cause: str
@@ -81,6 +83,8 @@ class Explanation(Strict):
     first_run_slower: float | None = Field(default=None, gt=0)
     strangers: bool = False
     fault: FaultKind | None = None
+    short_by: float | None = Field(default=None, gt=1)
+    explains_up_to: float | None = Field(default=None, gt=1)
     meaning: str
     action: str
     source: str
@@ -88,7 +92,9 @@ class Explanation(Strict):
 
     @model_validator(mode="after")
     def _shows(self) -> Explanation:
-        single = (self.decode, self.first_run_slower, self.fault)
+        single = (self.decode, self.first_run_slower, self.fault, self.short_by)
         if not (self.series or self.log or self.strangers) and all(sign is None for sign in single):
-            raise broken_rule("give at least one sign: series, log, decode, first_run_slower, strangers, fault")
+            raise broken_rule(
+                "give at least one sign: series, log, decode, first_run_slower, strangers, fault, short_by"
+            )
         return self

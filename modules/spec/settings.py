@@ -24,7 +24,7 @@ from modules.spec.base import (
     is_loopback,
     named_or_written_out,
 )
-from modules.spec.engine import Container, DraftMethod, Flags
+from modules.spec.engine import Container, DraftMethod, Flags, ReadinessOverride
 from modules.spec.gate import Gate
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
@@ -190,6 +190,7 @@ class Service(Strict):
     flags: Flags = {}
     environment: dict[VariableName, EnvironmentValue] = {}
     container: Container | None = None
+    readiness: ReadinessOverride = ReadinessOverride()
     gate: GateChoice | None = None
     memory_plan: Literal["refuse", "warn"] = "refuse"
     speculative: Speculative | None = None

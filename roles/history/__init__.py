@@ -34,13 +34,18 @@ def told(name: str, service: ServicePlan, seen: ServiceHistory) -> list[str]:
 
 
 def gates_of(service: ServicePlan, seen: ServiceHistory) -> dict[str, tuple[str, str]]:
-    """Release → verdict and first figure of its newest measurement."""
+    """Release → verdict of its newest measurement, and the figure by which it came to that.
+
+    The gate may be another one by now, so what was noted with the judgement decides, where it was.
+    """
     found = {}
     for stored in seen.measurements:
         judgement = stored.get("judgement") or {}
         metrics = figures_in(stored).metrics
+        lines = judgement.get("lines") or []
+        decided = [line["metric"] for line in lines if line["verdict"] == judgement.get("verdict")]
         wanted = list(service.gate.thresholds) if service.gate is not None else []
-        names = [metric for metric in wanted if metric in metrics] or list(metrics)
+        names = [metric for metric in (*decided, *wanted) if metric in metrics] or list(metrics)
         figure = f"{names[0]}: {metrics[names[0]].mean:.2f}" if names else ""
         found[str(stored.get("release"))] = (str(judgement.get("verdict") or "not judged"), figure)
     return found

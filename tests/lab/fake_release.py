@@ -29,14 +29,14 @@ GATE: dict[str, Any] = {
 # On the host; the engine finds it in its container. `exits`, `eats`: at its start. `dies`: after it has replied.
 # `hangs`: gives no reply until it is started again. `works`: the same, but its counters move.
 FAULT = f"/var/lib/tinderbox/caches/{SERVICE}/vllm/fault"
+CUTLASS, MARLIN = "fake backend: CUTLASS", "fake backend: Marlin"
+# A minute, since tests wait for it to be over.
+READINESS = {"start_minutes": 1, "wanted_log": [CUTLASS], "refused_log": [MARLIN]}
 FAST = {"FAKE_TOKEN_S": "0.005"}
 _PROGRAM = f'''
 
 import os, signal, sys
 
-# The first process of a container ends by no signal that it does not handle.
-signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
-print("{SAYS}", flush=True)
 _FILE = "/root/.cache/vllm/fault"
 
 
@@ -47,11 +47,24 @@ def told():
         return os.environ.get("FAKE_FAULT", "")
 
 
+def leave(*_):
+    time.sleep(float(os.environ.get("FAKE_STOP_S", "0")))
+    os._exit(143)
+
+
 words, fault = sys.argv[1:], told()
+# The first process of a container ends by no signal that it does not handle: these are as one that hangs in a driver.
+if fault not in ("mute", "deaf"):
+    signal.signal(signal.SIGTERM, leave)
+print("{SAYS}", flush=True)
+print(os.environ.get("FAKE_SAYS", ""), flush=True)
 if words[:1] != ["serve"]:
     sys.exit(0)
 if fault == "exits":
     sys.exit("out of order, as it was told to be")
+time.sleep(float(os.environ.get("FAKE_START_S", "0")))
+while fault == "mute":
+    time.sleep(60)
 if fault == "hangs":
     os.remove(_FILE)
 taken = []
@@ -126,26 +139,31 @@ def recipe(lab: Lab, **pins: Any) -> dict[str, Any]:
 def fleet_of(lab: Lab, host: str, name: str, keys: Mapping[str, Any] | None = None, /, **environment: str) -> Path:
     """A fleet file whose only service is a release of the fake engine with that environment.
 
-    `keys`: of the service, that differ.
+    `keys`: of the service, that differ. Unless it is told otherwise, it names the backend that is wanted.
     """
 
     def change(content: dict[str, Any]) -> None:
         content["fleet"] = "releases"
         content["hosts"] = {host: content["hosts"][host]}
         service = content["defaults"]["services"]["gpt-oss"]
-        service |= {"port": PORT, "gate": GATE, "image": {"recipe": recipe(lab)}, "environment": environment}
-        service |= keys or {}
+        service |= {"port": PORT, "gate": GATE, "image": {"recipe": recipe(lab)}, "readiness": READINESS}
+        service |= {"environment": {"FAKE_SAYS": CUTLASS, **environment}, **(keys or {})}
         content["defaults"]["services"] = {SERVICE: service}
 
     return lab.write_fleet(f"releases-{name}", change)
 
 
-def deployed(lab: Lab, fleet: Path, **environment: str) -> Run:
-    """A run of all stages that a release needs, as deploys/spark.py has them, but for the toolkit."""
+def deploy_file(lab: Lab) -> Path:
+    """All stages that a release needs, as deploys/spark.py has them, but for the toolkit."""
     deploy = lab.layout.folder / "releases.py"
     deploy.write_text(_DEPLOY)
+    return deploy
+
+
+def deployed(lab: Lab, fleet: Path, **environment: str) -> Run:
+    """A run of these stages."""
     words = ["env", *(f"{name}={value}" for name, value in environment.items())]
-    return lab.tinderbox([*words, "pyinfra", "inventory.py", str(deploy), "-y", "--json"], fleet=fleet)
+    return lab.tinderbox([*words, "pyinfra", "inventory.py", str(deploy_file(lab)), "-y", "--json"], fleet=fleet)
 
 
 def by_hand(lab: Lab, deploy: str, fleet: Path, **environment: str) -> Run:

@@ -70,7 +70,7 @@ def rig(wide_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig
 
 def why(run: Run) -> str:
     """Why it measured; empty where it did not."""
-    found = re.search(r"measuring, since (.+?): about", run.text)
+    found = re.search(r"measuring, since (.+?): (?:about|at most)", run.text)
     return "" if found is None else found[1]
 
 

@@ -60,7 +60,7 @@ def test_all_five_kinds_are_run_and_none_has_a_fault(
     assert set(stored["parts"]) == {"cold_start", "answers", "benchy", "random", "sharegpt"}
     assert stored["faults"] == []
     assert stored["judgement"]["verdict"] in {"PASS", "WARN"}
-    assert re.search(r"measuring, since .+: about .+, at most \d+", everything[1].text)
+    assert re.search(r"measuring, since .+: .*at most \d+", everything[1].text)
 
 
 def test_the_engine_counts_what_the_clients_count(stored: dict[str, Any]) -> None:

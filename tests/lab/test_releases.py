@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.fake_release import FAST, PORT, SAYS, SERVICE, by_hand, deployed, fleet_of
+from modules.release.unit import STOP_S
+from tests.lab.fake_release import FAST, MARLIN, PORT, SAYS, SERVICE, by_hand, deployed, fleet_of
+from tests.lab.host_watch import watched
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
 
@@ -28,6 +31,24 @@ def entry(lab: Lab, release: str) -> dict[str, Any]:
 
 def events(lab: Lab, release: str) -> list[str]:
     return [event["event"] for event in entry(lab, release)["events"]]
+
+
+def seconds(lab: Lab, release: str, since: str, until: str) -> float:
+    """From the last event of one kind to the last one of another."""
+    at = {event["event"]: datetime.fromisoformat(event["at"]).timestamp() for event in entry(lab, release)["events"]}
+    return at[until] - at[since]
+
+
+def failed_at(lab: Lab, server: Served) -> float:
+    """When the unit was last found not to get ready, by the host's clock."""
+    journal = f"sudo journalctl -o short-unix --no-pager -u {server.unit} --grep 'await-ready: not ready after'"
+    return float(lab.ssh(HOST, journal).stdout.splitlines()[-1].split()[0])
+
+
+def restored_at(lab: Lab, release: str) -> float:
+    event = entry(lab, release)["events"][-1]
+    assert event["event"] == "restored"
+    return datetime.fromisoformat(event["at"]).timestamp()
 
 
 def newest(lab: Lab) -> str:
@@ -70,16 +91,22 @@ def test_a_good_release_is_good_and_a_second_run_changes_nothing(lab: Lab, good:
     ("name", "fault", "reason"),
     [
         ("exits", {"FAKE_FAULT": "exits"}, "the server has ended"),
+        # It hears no signal either.
+        ("hangs", {"FAKE_FAULT": "mute"}, "not ready in time"),
         ("empty", {"FAKE_FAULT": "empty"}, "empty content and reasoning"),
+        ("wrong-backend", {"FAKE_SAYS": MARLIN}, f"the log has a line that must not be there: {MARLIN}"),
+        ("no-backend", {"FAKE_SAYS": "fake backend: none"}, "its log never said: fake backend: CUTLASS"),
     ],
 )
 def test_a_release_that_never_gets_ready_makes_way(
     lab: Lab, good: Path, name: str, fault: dict[str, str], reason: str
 ) -> None:
     old = served(lab, good).release()
+    start_s = seconds(lab, old, "activated", "ready")
     bad_fleet = fleet_of(lab, HOST, name, **FAST, **fault)
 
-    run = deployed(lab, bad_fleet)
+    with watched(lab, HOST, SERVICE) as watch:
+        run = deployed(lab, bad_fleet)
 
     assert run.rc == 1, run.text
     assert "did not get ready" in run.text
@@ -91,6 +118,15 @@ def test_a_release_that_never_gets_ready_makes_way(
     bad = newest(lab)
     assert bad in run.text
     assert events(lab, bad) == ["activated", "failed to start", "rolled back"]
+    assert reason in entry(lab, bad)["events"][1]["note"]
+    # The ledger's times are of whole seconds.
+    assert restored_at(lab, old) - failed_at(lab, server) <= start_s + 60 + 1
+    assert watch.most_engines() == 1
+    assert bad not in watch.called_good()
+    drift = lab.converge("--dry", "deploys/engine.py", fleet=bad_fleet)
+    assert drift.rc == 2, drift.text
+    assert f"{HOST}: would be refused at Engine | Service {SERVICE}" in drift.text
+    assert f"release {bad} is not tried again unchanged: failed to start" in drift.text
 
     before = server.invocation()
     again = deployed(lab, bad_fleet)
@@ -110,11 +146,17 @@ def test_a_release_that_is_too_slow_for_its_gate_makes_way_and_is_tried_again_on
 ) -> None:
     server = served(lab, good)
     old = server.release()
+    start_s = seconds(lab, old, "activated", "ready")
     slow_fleet = fleet_of(lab, HOST, "slow", FAKE_TOKEN_S="0.5")
 
-    run = deployed(lab, slow_fleet)
+    with watched(lab, HOST, SERVICE) as watch:
+        run = deployed(lab, slow_fleet)
 
     slow = newest(lab)
+    judged = datetime.fromisoformat(entry(lab, slow)["events"][2]["at"]).timestamp()
+    assert restored_at(lab, old) - judged <= start_s + 60
+    assert watch.most_engines() == 1
+    assert slow not in watch.called_good()
     assert run.rc == 1, run.text
     assert f"gate of {SERVICE} failed, release {slow}" in run.text
     assert f"release {slow} of {SERVICE} failed its gate, and release {old} serves again" in run.text
@@ -132,6 +174,57 @@ def test_a_release_that_is_too_slow_for_its_gate_makes_way_and_is_tried_again_on
     assert forced.rc == 1, forced.text
     assert server.release() == old
     assert events(lab, slow)[4:] == ["activated", "ready", "gate failed", "rolled back"]
+
+
+def test_a_server_that_does_not_heed_its_stop_is_ended_and_the_new_one_starts(lab: Lab, good: Path) -> None:
+    deaf_fleet = fleet_of(lab, HOST, "deaf", **FAST, FAKE_FAULT="deaf")
+    assert deployed(lab, deaf_fleet).rc == 0
+    server = served(lab, good)
+    deaf = server.release()
+
+    with watched(lab, HOST, SERVICE) as watch:
+        run = deployed(lab, good)
+
+    assert run.rc == 0, run.text
+    assert (server.state(), containers(lab)) == ("active", [f"tinderbox-{SERVICE}"])
+    assert server.release() != deaf
+    assert server.reply()
+    assert watch.most_engines() == 1
+    # systemd's own account of the stop: docker's patience, and not the unit's end.
+    journal = f"sudo journalctl -o short-unix --no-pager -u {server.unit} _PID=1"
+    told = [line.split(maxsplit=3) for line in lab.ssh(HOST, journal).stdout.splitlines()]
+    begun = max(float(words[0]) for words in told if words[3].startswith("Stopping"))
+    ended = max(float(words[0]) for words in told if words[3].startswith("Stopped") and float(words[0]) > begun)
+    assert STOP_S <= ended - begun < STOP_S + 30
+
+
+def test_a_port_that_is_taken_is_told_with_its_holder_and_nothing_is_stopped(lab: Lab, good: Path) -> None:
+    assert deployed(lab, good).rc == 0
+    server = served(lab, good)
+    old, before = server.release(), server.invocation()
+    port = PORT + 1
+    foreign = f"sudo systemd-run --quiet --unit foreign-listener python3 -m http.server --bind 127.0.0.1 {port}"
+    lab.ssh(HOST, foreign)
+    try:
+        moved = fleet_of(lab, HOST, "moved", {"port": port}, **FAST)
+        drift = lab.converge("--dry", "deploys/engine.py", fleet=moved)
+        run = deployed(lab, moved)
+        pid = lab.ssh(HOST, "systemctl show -P MainPID foreign-listener").stdout.strip()
+        holder = f"its port {port} is taken by python3 (pid {pid})"
+        assert (run.rc, drift.rc) == (1, 2), run.text + drift.text
+        assert holder in run.text
+        assert holder in drift.text
+        assert lab.ssh(HOST, "systemctl is-active foreign-listener").stdout.strip() == "active"
+        assert (server.release(), server.invocation(), server.state()) == (old, before, "active")
+        assert server.reply()
+    finally:
+        lab.ssh(HOST, "sudo systemctl stop foreign-listener", check=False)
+    assert unchanged(deployed(lab, good))
+    # It is free now.
+    run = deployed(lab, moved)
+    assert run.rc == 0, run.text
+    assert lab.ssh(HOST, f"curl -s --max-time 5 http://127.0.0.1:{port}/v1/models").rc == 0
+    assert deployed(lab, good).rc == 0
 
 
 def test_history_rollback_stop_and_remove(lab: Lab, good: Path) -> None:

@@ -75,6 +75,22 @@ def test_a_killed_server_is_back_by_itself(lab: Lab, served: Served) -> None:
     assert served.reply()
 
 
+@pytest.mark.long
+def test_a_server_is_back_by_itself_after_dockerd_was_killed(lab: Lab, served: Served, main_fleet: Path) -> None:
+    before, release = served.invocation(), served.release()
+    lab.ssh(HOST, "sudo kill -9 $(cat /var/run/docker.pid)")
+    served.await_down()
+    served.await_ready()
+    assert (served.invocation() != before, served.release()) == (True, release)
+    assert served.reply()
+    # The engine of before was dockerd's child no more, and is gone all the same.
+    assert lab.ssh(HOST, "pgrep -fc '^[^ ]*python[^ ]* [^ ]*vllm serve '").stdout.strip() == "1"
+    assert lab.ssh(HOST, "sudo docker ps --format '{{.Names}}'").stdout.split() == [served.container]
+    run = lab.converge(fleet=main_fleet)
+    assert run.rc == 0, run.text
+    assert "no change on any host" in run.stderr
+
+
 def test_a_server_is_back_after_a_restart_of_its_host(lab: Lab, served: Served, main_fleet: Path) -> None:
     lab.restart(HOST)
     served.await_ready()

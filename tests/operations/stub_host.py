@@ -12,6 +12,7 @@ class StubHost:
     """`answers`: fact class → its value, or several values for one question after the other."""
 
     name = "spark-1"
+    current_op_hash = None
 
     def __init__(self, answers: dict[type, Any]) -> None:
         self.answers = {fact: list(value) if isinstance(value, list) else [value] for fact, value in answers.items()}

@@ -12,6 +12,7 @@ import pytest
 from pyinfra.api import FunctionCommand
 
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
+from modules.facts.obstacles import PortHolder, StrangeEngines
 from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState, Underway, UnitState
 from modules.fleet import Fleet, HostPlan
@@ -70,11 +71,17 @@ LARGE = replace(SMALL, checkpoint=describe({"BF16": 150 * GIB}, CONFIG))
 
 
 def given(
-    state: ServiceState | list[ServiceState] | None, plan: Any = PLAN, checkpoint: CheckpointState | None = SMALL
+    state: ServiceState | list[ServiceState] | None,
+    plan: Any = PLAN,
+    checkpoint: CheckpointState | None = SMALL,
+    holder: str | None = None,
+    strangers: tuple[str, ...] = (),
 ) -> tuple[StubHost, list[Any]]:
     host = StubHost({
         ServiceRelease: state,
         CheckpointFiles: checkpoint,
+        PortHolder: holder,
+        StrangeEngines: [strangers],
         HostReleases: {"gpt-oss": None, "former-name": None},
     })  # fmt: skip
     memory._told.clear()
@@ -87,6 +94,49 @@ def gate_file(install: Any) -> dict[str, Any]:
     (content,) = [file["content"] for file in files if file["path"] == "/etc/tinderbox/gpt-oss.memory.json"]
     found: dict[str, Any] = json.loads(content)
     return found
+
+
+def test_a_port_that_is_taken_is_named_with_its_holder_and_nothing_is_begun() -> None:
+    _, commands = given(FORMER, holder="python3 (pid 812, container other)")
+    refusal = commands[0].get_raw_value()
+    assert (
+        "spark-1: service gpt-oss can not start: its port 8000 is taken by python3 (pid 812, container other)"
+        in refusal
+    )
+    assert refusal.endswith("exit 1")
+    # Who serves holds its port itself.
+    assert given(SERVING, holder="nobody asks")[1] == []
+
+
+def test_beside_another_engine_nothing_is_begun_and_what_serves_is_left() -> None:
+    stranger = "vllm serve (pid 812 in container other)"
+    host, commands = given(FORMER, strangers=(stranger,))
+    refusal = commands[0].get_raw_value()
+    assert (
+        f"service gpt-oss is not started beside another engine, which its memory plan does not count in: {stranger}."
+        in (refusal)
+    )
+    assert refusal.endswith("exit 1")
+    (asked,) = [arguments for fact, arguments in host.asked if fact is StrangeEngines]
+    assert asked["services"] == ["gpt-oss"]
+    # Who asks to be started where it does not fit is not kept from that either.
+    careless = replace(PLAN, service=PLAN.service.model_copy(update={"memory_plan": "warn"}))
+    assert StrangeEngines not in [fact for fact, _ in given(FORMER, careless, strangers=(stranger,))[0].asked]
+
+
+def test_the_fact_of_the_port_reads_what_the_program_prints() -> None:
+    command = PortHolder().command(service="gpt-oss", listen="127.0.0.1", port=8000).get_raw_value()
+    assert command.endswith("port_holder.py gpt-oss 127.0.0.1 8000")
+    assert PortHolder().process(['{"holder": "nginx (pid 3)"}']) == "nginx (pid 3)"
+    assert PortHolder().process(['{"holder": null}']) is None
+
+
+def test_the_fact_of_other_engines_reads_what_the_program_prints() -> None:
+    command = StrangeEngines().command(patterns=["vllm serve|VLLM::"], services=["gpt-oss"]).get_raw_value()
+    assert "engine_processes.py " in command
+    # No process that speaks of an engine is to be taken for one.
+    assert "vllm" not in command
+    assert StrangeEngines().process(['{"strangers": ["llama-server (pid 3)"]}']) == ["llama-server (pid 3)"]
 
 
 def test_a_host_that_serves_the_release_gets_nothing() -> None:
@@ -216,9 +266,8 @@ def test_a_draft_model_is_asked_for_counted_in_and_part_of_what_is_put_in_force(
     host, (install, *_) = given(state, plan)
     (_, asked), *others = host.asked
     assert asked["draft"][0].endswith("hub/models--openai--gpt-oss-20b")
-    assert [question["directory"].split("/")[-3] for _, question in others] == [
-        "models--openai--gpt-oss-120b", "models--openai--gpt-oss-20b"
-    ]  # fmt: skip
+    read = [question["directory"].split("/")[-3] for _, question in others if "directory" in question]
+    assert read == ["models--openai--gpt-oss-120b", "models--openai--gpt-oss-20b"]
     request = json.loads(install.connector_arguments["_stdin"])
     assert (request["release"]["draft"], request["release"]["draft_commit"]) == ("openai/gpt-oss-20b", "d" * 40)
     assert request["memory_plan"]["weights"]["size"] >= 2 * GIB

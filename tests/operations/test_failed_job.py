@@ -31,6 +31,18 @@ def test_a_failure_tells_why_with_the_logs_end_and_where_the_whole_log_is() -> N
     ]
 
 
+def test_a_program_that_knows_the_cause_has_it_told_first() -> None:
+    result = {"failed": {"cause": "release r2 did not get ready: it has ended; release r1 serves again",
+                         "lines": ["loading", "out of order"]}}  # fmt: skip
+    assert failure(SILENT, failed(result=result)) == [
+        "start gpt-oss: release r2 did not get ready: it has ended; release r1 serves again (after 1m05s)",
+        "what was logged until then ends:",
+        "    loading",
+        "    out of order",
+        "the whole log, on the host: /jobs/image-abc/log",
+    ]
+
+
 def test_a_build_names_its_step_and_lines_and_the_known_cause() -> None:
     result = {
         "failed": {

@@ -136,6 +136,13 @@ def test_a_loose_revision_without_a_lock_is_resolved_by_the_host_and_kept() -> N
     assert recording.function is record_commit
 
 
+def test_a_branch_that_was_taken_out_of_the_lock_is_asked_for_though_the_host_has_what_it_was() -> None:
+    _, (start, _, recording) = given(WHOLE, LOOSE)
+
+    assert "--revision main" in start.get_raw_value()
+    assert recording.function is record_commit
+
+
 def test_a_token_goes_by_a_file_that_only_root_reads() -> None:
     _, (placing, start, _, _) = given(WeightsState(), PINNED.model_copy(update={"token": "hub"}))
 

@@ -53,7 +53,7 @@ def error(host: str, said: str, operation: str = "") -> HostError:
 
 def test_below_a_failed_host_stands_what_its_last_operation_said() -> None:
     outcome = Outcome(operations=2, failed={"spark-2": ["two"]})
-    errors = [error("spark-2", "hiccup", "one"), error("spark-2", "no disk\nbuy one", "two")]
+    errors = [error("spark-2", "hiccup", "one"), error("spark-2", "spark-2: no disk\nbuy one", "two")]
     assert [line for line, _ in summary(outcome, {"spark-2": errors}, dry=False)] == [
         "spark-2: FAILED at two",
         "    no disk",
@@ -75,6 +75,24 @@ def test_a_run_without_results_names_the_hosts_that_failed() -> None:
 def test_a_host_that_a_dry_run_can_not_reach_is_no_unchanged_one() -> None:
     outcome = completed(Outcome(operations=1), {"spark-2": [error("spark-2", "not reached")]}, dry=True)
     assert summary(outcome, {}, dry=True) == [("spark-2: FAILED before its first operation", "red")]
+
+
+def test_a_dry_run_says_what_would_be_refused_and_why_and_not_that_it_would_change() -> None:
+    known = Outcome(operations=2, changed={"spark-1": ["site", "service"], "spark-2": ["site"]})
+    refusal = HostError(host="spark-1", operation="service", said="not tried again: too slow", foreseen=True)
+
+    outcome = completed(known, {"spark-1": [refusal]}, dry=True)
+
+    assert outcome.failed == {}
+    assert [line for line, _ in summary(outcome, {"spark-1": [refusal]}, dry=True)] == [
+        "spark-1: would be refused at service",
+        "    not tried again: too slow",
+        "spark-1: would change 1: site",
+        "spark-2: would change 1: site",
+    ]
+    only = completed(Outcome(operations=1, changed={"spark-1": ["service"]}), {"spark-1": [refusal]}, dry=True)
+    assert (only.changed, only.refused) == ({}, {"spark-1": ["service"]})
+    assert "no change" not in str(summary(only, {"spark-1": [refusal]}, dry=True))
 
 
 def test_an_error_that_did_not_fail_its_host_makes_no_failure_of_it() -> None:

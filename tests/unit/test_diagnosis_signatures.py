@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,73 @@ def test_masking_keeps_what_a_signature_needs(name: str) -> None:
 def test_names_that_signatures_refer_to_exist() -> None:
     for signature in SIGNATURES.values():
         assert {*signature.yields_to, *signature.supports} <= SIGNATURES.keys()
+
+
+# Each row of the collected failures of Sparks in its own words, and those of the thread that the baselines are from.
+ROWS: tuple[tuple[str, LogSource, str], ...] = (
+    ("cuda-graph-crash", "engine", "CUDA error: an illegal memory access was encountered in replay()"),
+    ("xid-31", "kernel", "NVRM: Xid (PCI:000f:01:00): 31, pid=185, Ch 0000001a, MMU Fault"),
+    ("xid-31", "kernel", "NVRM: Xid (PCI:000f:01:00): 31, MMU Fault: ENGINE GRAPHICS"),
+    (
+        "memory-wedge",
+        "kernel",
+        "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) returned from "
+        "_memdescAllocInternal(pMemDesc)",
+    ),
+    (
+        "memory-not-free-at-start",
+        "engine",
+        "Free memory on device cuda:0 (60.1/121.63 GiB) on startup is less than desired GPU memory utilization (0.7)",
+    ),
+    ("ptxas-too-old", "engine", "ptxas fatal : Value 'sm_121a' is not defined for option 'gpu-name'"),
+    ("fp4-conversion-missing", "engine", "Instruction 'cvt.e2m1x2.f32' not supported on .target 'sm_121'"),
+    ("triton-scatter4", "engine", "Modifier '.tile::scatter4' not supported on .target 'sm_121a'"),
+    ("flag-unknown", "engine", "vllm: error: unrecognized arguments: --mxfp4-backend CUTLASS"),
+    ("variable-unknown", "engine", "Unknown vLLM environment variable: VLLM_MXFP4_BACKEND"),
+    ("marlin-fallback", "engine", "INFO [mxfp4.py:120] Using Marlin backend"),
+    ("no-native-fp4", "engine", "Your GPU does not have native support for FP4 computation but FP4 is being used"),
+    ("dead-pin", "build", "fatal: reference is not a tree: 7554e4a"),
+    ("compiler-killed", "build", "Killed                  cicc --c++17 moe_gemm.cu"),
+    *(("compiler-killed", "build", f"FAILED: [code={code}] moe_gemm.cu.o") for code in (137, 143, 255)),
+    ("encoding-not-loaded", "engine", "HarmonyError: error downloading or loading vocab file"),
+    ("encoding-corrupt", "engine", "hash mismatch for remote file: computed=11ab, expected=446a"),
+    ("harmony-error", "engine", "HarmonyError: Unexpected: unexpected tokens remaining in message header: x"),
+    ("empty-replies", "engine", "the server answers, but with empty content and reasoning (3 times): wrong kernels"),
+    ("gds-unsupported", "engine", "GDS is not supported in this platform but nogds is False"),
+    ("triton-kernels-mismatch", "engine", "ModuleNotFoundError: No module named 'triton_kernels.routing'"),
+    (
+        "opencv-circular-import",
+        "engine",
+        "AttributeError: partially initialized module 'cv2' has no attribute 'typing' (most likely due to a circular "
+        "import)",
+    ),
+    ("wheel-without-sm121", "engine", "CUDA error: no kernel image is available for execution on the device"),
+    ("gpu-lost-in-container", "engine", "Failed to initialize NVML: Unknown Error"),
+    ("gpu-lost-in-container", "engine", "Failed to initialize NVML: Driver/library version mismatch"),
+    ("nccl-socket", "engine", "spark-1:99:99 [0] NCCL INFO NET/Socket : Using [0]enp1s0f1np1"),
+    ("kho", "engine", "ibv_reg_mr_iova2 failed: Cannot allocate memory"),
+    ("kho", "machine", "CmaFree is above CmaTotal: 4.1 of 0.0 GiB"),
+    ("nccl-init-hang", "engine", "WARNING CustomAllreduce is disabled because this process group spans across nodes"),
+    ("power-held-back", "machine", "GPU busy at a low clock: 96 % busy, 611 MHz, 16.2 W"),
+    ("host-unreachable", "connection", "Connection timed out during banner exchange"),
+    # The thread's own: dead at start by opencv, kernels compiled for minutes, a box that hangs, raw Harmony text.
+    (
+        "opencv-circular-import",
+        "engine",
+        "ImportError: cannot import name 'NamedTuple' from partially initialized module 'typing' (most likely due to a "
+        "circular import) (/usr/local/lib/python3.12/dist-packages/cv2/typing/__init__.py)",
+    ),
+    ("engine-died", "engine", "RuntimeError: Engine core initialization failed. See root cause above."),
+    ("batched-tokens-too-large", "engine", "non-default args: {'max_num_batched_tokens': 65536}"),
+    ("harmony-not-parsed", "engine", "Failed to parse input at pos 0: <|channel|>analysis<|message|>We need"),
+)
+
+
+@pytest.mark.parametrize(("name", "kind", "line"), ROWS)
+def test_each_collected_failure_is_known_by_its_own_words(name: str, kind: LogSource, line: str) -> None:
+    signature = SIGNATURES[name]
+    assert kind in signature.where
+    assert any(re.search(pattern, line) for pattern in signature.patterns), signature.patterns
 
 
 HEALTHY: dict[str, tuple[LogSource, str]] = {

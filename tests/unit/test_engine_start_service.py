@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from modules.hostside import service_server, service_unit, start_service
 from modules.hostside.activation import Pending, write_pending
-from modules.hostside.ledger import stage
+from modules.hostside.ledger import Ledger, stage
 from modules.hostside.release_story import standing
 from modules.hostside.service_unit import FAILED, READY, UNDERWAY, milestone, start_outcome, why_not_ready
 from tests.unit.fake_systemd import ACTIVE, INACTIVE, PAUSING, STARTING, Machine, machines
@@ -137,6 +141,57 @@ def test_a_release_that_fails_makes_way_for_the_last_good_one(
     assert events(machine, "new")[1]["note"] == "it broke"
     assert names(machine, "old")[-1] == "restored"
     assert machine.ledger.failure_log("new").read_text() == "await-ready: not ready after 3 s: it broke\n"
+
+
+def test_a_failure_is_told_by_its_cause_and_what_was_logged_before_it(
+    machine_of: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = ["loading", "out of order", "await-ready: not ready after 3 s: it broke", "Shutting down", "Finished."]
+    monkeypatch.setattr(service_server, "journal", lambda *_: log)
+    monkeypatch.setenv("TINDERBOX_JOB_DIR", str(tmp_path))
+    machine = machine_of({"old"})
+    machine.run("old")
+    staged(machine, "new")
+    steps: list[str] = []
+    monkeypatch.setattr(start_service, "Progress", lambda: SimpleNamespace(report=steps.append))
+
+    assert machine.program("new") == 1
+
+    told = json.loads((tmp_path / "result.json").read_text())["failed"]
+    assert told["cause"] == "release new did not get ready: it broke; release old serves again"
+    assert told["lines"] == ["loading", "out of order"]
+    back = "release new did not get ready; bringing back old"
+    assert steps[steps.index(back) :][:2] == [back, f"{back}: stopping the server that ran"]
+    assert all(step.startswith(back) for step in steps[steps.index(back) :])
+
+
+@pytest.mark.parametrize(("lines", "left"), [
+    (["a", "b"], ["a", "b"]),
+    (["a", "await-ready: not ready after 9 s: gone", "b"], ["a"]),
+    (["memory-gate: refused: 9 GiB", "memory-gate:   python (pid 3)", "b"], ["memory-gate:   python (pid 3)"]),
+])  # fmt: skip
+def test_what_an_engine_logs_after_it_has_failed_is_left_out(lines: list[str], left: list[str]) -> None:
+    assert service_unit.until_failed(lines) == left
+
+
+def test_a_start_that_has_failed_is_ended_in_a_hurry_and_a_stop_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def followed(*states: str) -> list[list[str]]:
+        ended: list[list[str]] = []
+        left = list(states)
+        monkeypatch.setattr(
+            service_server, "unit_state", lambda _: {"ActiveState": left.pop(0), "SubState": "x", "NRestarts": "0"}
+        )
+        monkeypatch.setattr(service_server, "journal", lambda *_: [])
+        monkeypatch.setattr(subprocess, "run", lambda words, **_: ended.append(words))
+        server = service_server.Server(Ledger("svc", tmp_path), "tinderbox-svc.service", lambda _: None, lambda _: None)
+        assert server.follow(0) == "failed"
+        return ended
+
+    hurried = followed("activating", "deactivating", "deactivating", "failed")
+    assert hurried == [["docker", "stop", "--time", "15", "tinderbox-svc"]]
+    assert followed("deactivating", "deactivating", "failed") == []
 
 
 def test_it_is_not_tried_again_unless_forced(machine_of: Make, capsys: pytest.CaptureFixture[str]) -> None:

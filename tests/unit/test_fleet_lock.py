@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -126,3 +128,16 @@ def test_writers_at_once_lose_nothing(fleet_file: Path) -> None:
         list(pool.map(lambda n: record(fleet_file, models={f"a/{n}@main": COMMIT}), range(24)))
 
     assert len(read_lock(fleet_file).models) == 24
+
+
+def test_it_can_be_written_twice_where_gevent_closes_files_late(tmp_path: Path) -> None:
+    program = (
+        "import gevent, gevent.monkey; gevent.monkey.patch_all()\n"
+        "from pathlib import Path; from modules.fleet.lock import record\n"
+        f"fleet = Path({str(tmp_path / 'fleet.yaml')!r})\n"
+        "def twice():\n"
+        "    for name in 'ab': record(fleet, models={f'o/{name}@main': 40 * '1'})\n"
+        "gevent.spawn(twice).get()\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    assert len(read_lock(tmp_path / "fleet.yaml").models) == 2

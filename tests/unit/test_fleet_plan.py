@@ -78,6 +78,17 @@ def test_flags_are_engines_then_profiles_then_services(fleet_file: Path) -> None
     assert False not in service.flags.values()
 
 
+def test_readiness_is_the_engines_with_the_services_keys_over_it(fleet_file: Path) -> None:
+    engine = load_catalog().engines["vllm-mxfp4"].readiness
+    text = fleet_file.read_text().replace("      profile: throughput\n", "      readiness: {start_minutes: 0.5}\n")
+    fleet_file.write_text(text)
+
+    (service,) = plan(fleet_file, "spark-1").services
+
+    assert service.engine.readiness == engine.model_copy(update={"start_minutes": 0.5})
+    assert engine.wanted_log
+
+
 def test_recipe_has_the_fleet_files_changes(fleet_file: Path) -> None:
     (service,) = plan(fleet_file, "spark-1").services
     recipe = load_catalog().images["vllm-mxfp4"]

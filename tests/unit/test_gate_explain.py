@@ -11,11 +11,12 @@ from typing import get_args
 import pytest
 
 from modules.catalog import load_catalog
-from modules.gating.explain import UNKNOWN, Case, explain
+from modules.gating.explain import UNKNOWN, Case, explain, shortfall
 from modules.gating.metrics import SeenFault
 from modules.gating.series import Telemetry, statistic_of
 from modules.hostside import gate_faults
 from modules.spec.explanation import FaultKind
+from modules.spec.gate import Threshold
 from tests.unit.gate_simulation import measured
 
 EXPLANATIONS = load_catalog().explanations
@@ -98,6 +99,7 @@ KINDS: dict[str, Callable[[], Case]] = {
     "wrong-backend": lambda: case((31.6, 31.5, 31.7), log=[MARLIN]),
     "wrong-backend-by-its-speed": lambda: case((31.6, 31.5, 31.7), log=[]),
     "cold-kernel-cache": lambda: case((12.0, 58.9, 59.1)),
+    "bound-out-of-reach": lambda: replace(case((1.1, 1.1, 1.1), other_cpu_percent=scattered(80, 10)), short_by=90.0),
     "compiling-while-measured": lambda: case(log=[CUTLASS, BUILDING], utilisation_percent=[0.0] * 25 + [96.0] * 35),
 }
 
@@ -120,6 +122,7 @@ NEAR_MISSES: dict[str, Case] = {
     "swap in use since long ago": case(swap_used_gib=[6.0] * SECONDS),
     "a full KV cache that nobody waits for": case(kv_usage_percent=scattered(98, 1)),
     "the gate's own requests": replace(case(requests_running=[8.0] * SECONDS), streams=8),
+    "a figure that misses its bound as a stuck clock makes it": replace(case(), short_by=5.3),
     "another process for a moment": case(other_gpu_processes=[1.0] * 5 + [0.0] * 55),
     "another process on the GPU while it idles": case(
         other_gpu_processes=[1.0] * SECONDS, utilisation_percent=[3.0] * SECONDS
@@ -177,6 +180,15 @@ def test_only_failed_figures_are_asked_for_their_first_run() -> None:
 def test_two_causes_are_both_told_what_slows_all_first() -> None:
     both = stuck(requests_running=[3.0] * SECONDS)
     assert [cause.name for cause in explain(both, EXPLANATIONS)] == ["low-power-state", "strange-requests"]
+
+
+def test_how_far_a_gate_was_missed_is_by_the_figure_that_comes_nearest() -> None:
+    bounds = {DECODE: Threshold(min=4500), PREFILL: Threshold(min=20), "ttfr@pp2048 c1": Threshold(max=100)}
+    metrics = {DECODE: measured([45.0] * 3), PREFILL: measured([4000.0] * 3), "ttfr@pp2048 c1": measured([250.0] * 3)}
+    assert shortfall(bounds, metrics, (DECODE,)) == pytest.approx(100)
+    assert shortfall(bounds, metrics, (DECODE, "ttfr@pp2048 c1")) == pytest.approx(2.5)
+    # It failed by another bound, or has no figure.
+    assert shortfall(bounds, metrics, (PREFILL, "tg32@pp512 c1")) is None
 
 
 def test_one_kind_is_told_once() -> None:

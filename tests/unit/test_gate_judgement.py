@@ -12,9 +12,9 @@ from modules.facts.gate import GateResult, GateState
 from modules.facts.service import UnitState
 from modules.gating import Verdict, measurement_of, thresholds_id, workload_id
 from modules.gating.decision import decide
-from modules.gating.estimate import estimate_s, told
 from modules.gating.need import why_measure
 from modules.gating.noted import judgement_document, noted_judgement
+from modules.gating.steps import seconds_of, told, whole
 from modules.spec.gate import BenchyWorkload, Gate, Threshold
 from tests.unit.benchy_report import GOOD, cell, report
 from tests.unit.release_samples import lab_gate
@@ -168,11 +168,15 @@ def test_a_noted_judgement_stands_until_the_thresholds_change() -> None:
     assert noted_judgement(GATE, state(result(**PASSED)), measured) is None
 
 
-def test_a_gate_says_how_long_it_will_take() -> None:
-    single = load_catalog().gates["vllm-mxfp4-single-stream"]
-    # Six times 2048 tokens at 3000 and 128 at 50, the client's load, five questions.
-    assert estimate_s(single, questions=5) == pytest.approx(30 + 6 * (2048 / 3000 + 128 / 50) + 5 * 5)
-    assert estimate_s(single, before_s=77) == 77
-    whole = load_catalog().gates["lab-everything"]
-    assert estimate_s(whole) <= whole.budget_s == 3 * 900 + 120
-    assert (told(45), told(600)) == ("about 45 s", "about 10 min")
+def test_a_gate_says_how_long_it_took_the_last_time_or_else_takes_at_most() -> None:
+    same = replace(STORED, seconds=22.0)
+    step = whole(GATE, "it is new")
+    never = step.text(GATE, seconds_of(GATE, None, replace(state(None), reference=None)))
+    assert never == f"measuring, since it is new: at most {told(GATE.budget_s)}"
+    # Of this release, else of the one before it.
+    for found in (state(same), replace(state(None), reference=same)):
+        text = step.text(GATE, seconds_of(GATE, None, found))
+        assert text.startswith("measuring, since it is new: about 22 s, as the last time, and at most ")
+    # Another workload took another time.
+    assert seconds_of(GATE, None, state(replace(same, workload_id="other"))) is None
+    assert (told(45), told(600)) == ("45 s", "10 min")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from modules.catalog import load_catalog
+from modules.facts.obstacles import StrangeEngines
 from modules.hostside import engine_processes as program
 from modules.hostside.engine_processes import EngineProcess, engine_processes
 
@@ -82,3 +84,25 @@ def test_one_of_each_container_with_whose_it_is(proc: Path) -> None:
         EngineProcess(70, "llama-server"),
     ]
     assert engine_processes(PATTERNS, proc)[1].text() == "VLLM:: (pid 60 in container my-vllm)"
+
+
+def test_a_run_is_told_of_strangers_and_not_of_what_belongs_here_or_makes_way(
+    proc: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process(proc, 41, "vllm", "serve", "x", cgroup=f"0::/system.slice/docker-{MINE}.scope")
+    process(proc, 42, "vllm", "serve", "y", cgroup=f"0::/system.slice/docker-{THEIRS}.scope")
+    # As the fact asks: by words of which this program itself is not to be found.
+    command = StrangeEngines().command(patterns=PATTERNS, services=["other"]).get_raw_value()
+    process(proc, 43, *shlex.split(command.partition("|| ")[2]))
+    monkeypatch.setattr(program, "engine_processes", lambda patterns: engine_processes(patterns, proc))
+
+    def told(left_over: list[str]) -> list[str]:
+        monkeypatch.setattr(program, "left_over", lambda: left_over)
+        program.main(*shlex.split(command)[-2:])
+        found: list[str] = json.loads(capsys.readouterr().out)["strangers"]
+        return found
+
+    mine = "vllm serve (pid 41 in container tinderbox-gpt-oss, service gpt-oss of Tinderbox)"
+    theirs = "vllm serve (pid 42 in container my-vllm)"
+    assert told([]) == [mine, theirs]
+    assert told(["gpt-oss"]) == [theirs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from modules.memory import (
 from modules.memory.cache import capacity
 from modules.memory.serving import Serving
 from modules.memory.sizes import GIB
+from modules.memory.table import capacity_note
 
 CATALOG = load_catalog()
 SPARK = Machine(round(121.69 * GIB))
@@ -311,3 +313,13 @@ def test_the_document_is_plain() -> None:
     assert document["fits"] is True
     assert document["total"] == planned("vllm").total
     assert document["weights"]["source"] == "estimated"
+
+
+@pytest.mark.parametrize(
+    ("engine", "profile"), [("vllm-mxfp4", "latency"), ("sglang", "balanced"), ("vllm", "balanced")]
+)
+def test_the_factors_that_are_shown_of_a_cache_come_to_its_size(engine: str, profile: str) -> None:
+    plan = planned(engine, profile)
+    found = re.fullmatch(r"([\d.]+) sequences of ([\d,]+) tokens, ([\d,.]+) MiB each", capacity_note(plan))
+    assert found is not None
+    assert float(found[1]) * float(found[3].replace(",", "")) * 2**20 == pytest.approx(plan.cache.size, rel=0.003)

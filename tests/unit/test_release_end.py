@@ -21,6 +21,9 @@ else:
     from activation import BusyError, alone
 
 
+JOBS = ("start-{}-r1", "start-{}-settle", "gate-{}-r1-0abc", "gate-{}-r1-0abc-9f")
+
+
 class Host:
     """A host with two services in a folder, and a systemd that does what it is told."""
 
@@ -43,6 +46,7 @@ class Host:
                 ),
                 self.state / "gates" / service / "r1.json",
                 self.state / "caches" / service / "vllm" / "kernel",
+                *(self.state / "jobs" / job.format(service) / "log" for job in JOBS),
             ):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("x")
@@ -81,7 +85,13 @@ def test_a_stopped_service_stays_down_over_a_boot_and_the_ledger_tells(host: Hos
 
 def test_a_removed_one_leaves_nothing_and_others_alone(host: Host) -> None:
     others = host.files("other")
+    # Of a service whose name begins alike.
+    alike = host.state / "jobs" / "start-gpt-oss-big-r1" / "log"
+    alike.parent.mkdir()
+    alike.write_text("x")
     end("remove", "gpt-oss", "me@here", host.root)
+    assert alike.read_text() == "x"
+    shutil.rmtree(alike.parent)
     assert host.files("gpt-oss") == []
     assert host.files("other") == others
     assert ("docker", "rm", "--force", "tinderbox-gpt-oss") in host.commands

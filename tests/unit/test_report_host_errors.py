@@ -13,8 +13,9 @@ import pytest
 from pyinfra import logger
 
 from modules.fleet import load_fleet
+from modules.reporting import host_errors
 from modules.reporting.connection_advice import advice
-from modules.reporting.host_errors import ERRORS_FILE, read_errors, watch_errors
+from modules.reporting.host_errors import ERRORS_FILE, note_foreseen, read_errors, watch_errors
 
 FLEET = """\
 fleet: office
@@ -91,6 +92,28 @@ def test_the_errors_of_a_host_are_kept_with_the_operation_that_was_under_way(
             {"host": "spark-2", "operation": "", "said": "before all"},
             {"host": "spark-2", "operation": "Site | Programs for the host", "said": "100 % wrong"},
         ]
+    }
+
+
+def test_what_pyinfra_adds_to_a_hosts_own_words_is_left_out(
+    errors: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_errors, "_here", {})
+    with caplog.at_level(logging.INFO, logger="pyinfra"):
+        logger.error("[spark-2] wrong")
+        logger.error("[spark-2] Error: executed 2 commands")
+        # Nobody has said why.
+        logger.error("[\x1b[1mspark-3\x1b[0m] Error: executed 2 commands")
+        logger.warning("--> \x1b[1mpyinfra error in state.py line 408\x1b[0m: No hosts remaining!")
+
+    shown = [record.getMessage().split("] ")[-1] for record in caplog.records]
+    assert shown == ["wrong", "Error: executed 2 commands"]
+
+
+def test_what_is_known_before_a_run_is_kept_with_its_operation(errors: Path) -> None:
+    note_foreseen("spark-2", "Engine | Service gpt-oss", "not again")
+    assert read_errors(errors) == {
+        "spark-2": [{"host": "spark-2", "operation": "Engine | Service gpt-oss", "said": "not again", "foreseen": True}]
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shlex
+import socket
 import subprocess
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import typer
 from rich.console import Console
 
 from modules.fleet import Fleet, load_fleet
-from modules.gating import Verdict
+from modules.gating import Verdict, thresholds_id
 from modules.reporting import table
 from modules.reporting.measured import Figure, Measured, MeasuredService, forget, load_measured, measured_file, remember
 from modules.reporting.trial import trial_line
@@ -189,17 +190,38 @@ def test_the_line_to_try_is_one_that_a_shell_understands(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        ('{"choices": [{"message": {"content": "Sparks fly."}}]}', "Sparks fly."),
-        ('{"choices": [{"message": {"content": null, "reasoning": "They want sparks."}}]}', "They want sparks."),
-        ('{"error": {"message": "no such model"}}', '{"error": {"message": "no such model"}}'),
+        ('{"id":"x","choices":[{"message":{"role":"assistant","content":"Sparks fly."}}]}', '"content":"Sparks fly."'),
+        ('{"choices": [{"message": {"content": null, "reasoning": "Sparks?"}}]}', '"reasoning": "Sparks?"'),
+        ('{"choices":[{"message":{"content":"","reasoning_content":"Hm"}}]}', '"reasoning_content":"Hm"'),
+        ('{"error": {"message": "no such model"}}', '"message": "no such model"'),
         ("", ""),
     ],
 )
-def test_of_a_reply_the_words_are_shown_and_of_an_error_all(fleet: Fleet, reply: str, told: str) -> None:
+def test_of_a_reply_the_words_are_shown_and_of_an_error_its_message(fleet: Fleet, reply: str, told: str) -> None:
     last = shlex.split(line(fleet, "spark-1"))[-3:]
-    assert last[:2] == ["python3", "-c"]
-    done = subprocess.run(last, input=reply, capture_output=True, text=True, check=True)
+    assert last[0] == "grep"
+    done = subprocess.run(last, input=reply, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == told
+
+
+def test_a_server_that_is_down_is_no_silence(fleet: Fleet, tmp_path: Path) -> None:
+    # As on the host: what ssh is given, without ssh.
+    words = shlex.split(line(fleet, "spark-1"))
+    request = words[words.index("curl") : words.index("|", words.index("curl"))]
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        free = closed.getsockname()[1]
+    asked = [word.replace(":8000/", f":{free}/") for word in request]
+    done = subprocess.run(asked, input="{}", capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "curl: (7)" in done.stderr
+
+
+def test_a_verdict_by_the_bounds_of_before_says_so(fleet: Fleet) -> None:
+    row = next(row for row in table.rows_of(fleet, Measured()) if row.host.name == "spark-1")
+    now = thresholds_id(row.gate)
+    assert "by the gate of before" not in shown(fleet, results(measured("spark-1", judged_by=now)))
+    assert "by the gate of before" in shown(fleet, results(measured("spark-1", judged_by="other")))
 
 
 def test_a_service_with_a_key_is_asked_with_it(fleet: Fleet) -> None:

@@ -52,6 +52,15 @@ def test_the_unit_is_valid_enabled_and_active(spark: Spark) -> None:
         spark.root(f"systemd-analyze verify {layout.unit_file(service.name)}")
 
 
+def test_it_is_watched(spark: Spark) -> None:
+    """A server that listens and generates no more is noticed."""
+    for service in spark.plan.services:
+        if service.service.watchdog.enabled:
+            unit = layout.watch_unit_name(service.name)
+            state = spark.root(f"systemctl is-active {unit} || true").strip()
+            assert state == "active", f"{spark.name}: {unit} is {state}; see `journalctl -u {unit}`"
+
+
 def test_it_answers_with_text(spark: Spark) -> None:
     """Through the real endpoint, as a client would ask."""
     for service in spark.plan.services:

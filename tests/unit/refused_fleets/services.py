@@ -351,4 +351,51 @@ REFUSALS = (
         """,
         (4, "defaults.services.gguf.model", "serves one GGUF file, and this model names none; take one whose entry"),
     ),
+    refusal(
+        "numbers that no flag can mean",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              flags:
+                max-num-seqs: -1
+                gpu-memory-utilization: 85
+                max-model-len: -1
+                max-num-batched-tokens: 32k
+        groups:
+          small:
+            services:
+              gpt-oss: {flags: {max-model-len: 0}}
+        hosts:
+          spark-1: {}
+          spark-2: {groups: [small]}
+        """,
+        (
+            8,
+            "defaults.services.gpt-oss.flags.max-num-seqs",
+            "-1 is nothing that --max-num-seqs can mean: it takes 1 or",
+        ),
+        (9, "defaults.services.gpt-oss.flags.gpu-memory-utilization", "it takes above 0 to 1; correct the number"),
+        (15, "groups.small.services.gpt-oss.flags.max-model-len", "it takes 1 or more, or -1; correct the number"),
+    ),
+    refusal(
+        "a readiness that is none",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              readiness:
+                start_minutes: 0
+                wanted_log: ["[MXFP4"]
+        hosts: {spark-1: {}}
+        """,
+        (8, "defaults.services.gpt-oss.readiness.start_minutes", "must be more than 0"),
+        (9, "defaults.services.gpt-oss.readiness.wanted_log[0]", "not a regular expression (unterminated"),
+    ),
 )
