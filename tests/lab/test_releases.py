@@ -207,8 +207,9 @@ def test_a_port_that_is_taken_is_told_with_its_holder_and_nothing_is_stopped(lab
     lab.ssh(HOST, foreign)
     try:
         moved = fleet_of(lab, HOST, "moved", {"port": port}, **FAST)
-        drift = lab.converge("--dry", "deploys/engine.py", fleet=moved)
         run = deployed(lab, moved)
+        # After it: only a lock tells which image is meant.
+        drift = lab.converge("--dry", "deploys/engine.py", fleet=moved)
         pid = lab.ssh(HOST, "systemctl show -P MainPID foreign-listener").stdout.strip()
         holder = f"its port {port} is taken by python3 (pid {pid})"
         assert (run.rc, drift.rc) == (1, 2), run.text + drift.text
