@@ -32,10 +32,25 @@ def group_of(lab: Lab, host: str) -> str:
     return lab.ssh(host, _GROUP).stdout.strip()
 
 
-def gather_containers(lab: Lab, host: str) -> None:
-    """Have the host's containers count as its own: its dockerd puts them beside it otherwise, out of its limit."""
-    config = json.dumps({"cgroup-parent": f"{group_of(lab, host)}/engines"})
-    lab.ssh(host, f"echo '{config}' | sudo tee /etc/docker/daemon.json; sudo systemctl restart docker")
+_CONFIG = "/etc/docker/daemon.json"
+
+
+@contextmanager
+def containers_within(lab: Lab, host: str) -> Iterator[None]:
+    """While this lasts, the host's containers count as its own: its dockerd puts them beside it otherwise."""
+
+    def configure(parent: str | None) -> None:
+        found = lab.ssh(host, f"sudo cat {_CONFIG}", check=False).stdout
+        config = {**json.loads(found or "{}"), "cgroup-parent": parent}
+        lab.write(host, _CONFIG, json.dumps({key: value for key, value in config.items() if value is not None}))
+        lab.ssh(host, "sudo systemctl reset-failed docker; sudo systemctl restart docker")
+
+    lab.ssh(host, "sudo mkdir -p /etc/docker")
+    configure(f"{group_of(lab, host)}/engines")
+    try:
+        yield
+    finally:
+        configure(None)
 
 
 @contextmanager

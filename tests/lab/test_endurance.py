@@ -14,7 +14,7 @@ import pytest
 from modules.release.unit import RESTART_PAUSE_S, START_ATTEMPTS
 from tests.lab.fake_release import FAST, FAULT, SERVICE, deployed, fleet_of
 from tests.lab.lab_driver import Lab
-from tests.lab.limited import gather_containers, limited, logins, oom_kills
+from tests.lab.limited import containers_within, limited, logins, oom_kills
 from tests.lab.served import Served
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -27,10 +27,14 @@ MIB = 1024**2
 
 
 @pytest.fixture(scope="module")
-def fleet(lab: Lab) -> Path:
+def fleet(lab: Lab) -> Iterator[Path]:
     """A fleet file whose release is ready on the host; its containers count as the host's."""
-    lab.ssh(HOST, "sudo mkdir -p /etc/docker")
-    gather_containers(lab, HOST)
+    with containers_within(lab, HOST):
+        yield serving(lab)
+
+
+def serving(lab: Lab) -> Path:
+    """The fleet file, once the host serves by it."""
     path = fleet_of(lab, HOST, "enduring", {"gate": None, "watchdog": {"every_s": EVERY_S, "checks": CHECKS}}, **FAST)
     run = deployed(lab, path)
     assert run.rc == 0, run.text
