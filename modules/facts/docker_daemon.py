@@ -25,6 +25,7 @@ class DaemonState:
     """`config`: text of daemon.json, None where there is none. `masked`: switched off by whoever administers the host.
 
     `trusts_site`: whether dockerd started after the site's certificates last changed; it reads them at its start.
+    `version`: of the program; `running`: of the daemon, which a package may leave as it was; None where there is none.
     `stale_devices`: files that the host's device specification (CDI) names, and that are not there any more: it is of a
     former driver.
     """
@@ -37,6 +38,8 @@ class DaemonState:
     files: dict[str, FileState | None]
     masked: bool = False
     stale_devices: tuple[str, ...] = ()
+    version: str | None = None
+    running: str | None = None
 
     @property
     def registry_certificates(self) -> list[str]:
@@ -54,7 +57,9 @@ class DockerDaemon(HostFact[DaemonState]):
     def command(self, paths: Sequence[str] = ()) -> StringCommand:
         certificate = QuoteString(CERTIFICATE)
         return StringCommand(
-            "echo begin; if command -v dockerd >/dev/null; then echo Installed=yes; fi;",
+            "echo begin; if command -v dockerd >/dev/null; then echo Installed=yes;",
+            "dockerd --version | sed -n 's/^Docker version \\([^,]*\\),.*/Version=\\1/p';",
+            "docker version --format 'Running={{.Server.Version}}' 2>/dev/null; fi;",
             "systemctl show docker.service --timestamp=unix -p ActiveState,UnitFileState,ActiveEnterTimestamp;",
             *("! test -e", certificate, '|| echo "Certificate=$(stat -c %Y', certificate, ')";'),
             *("! test -e", CONFIG, f'|| echo "Config=$(base64 -w0 {CONFIG})";'),
@@ -80,4 +85,6 @@ class DockerDaemon(HostFact[DaemonState]):
             files=FileStates().parse(lines[divide + 1 :]),
             masked=shown.get("UnitFileState") == "masked",
             stale_devices=stale,
+            version=shown.get("Version") or None,
+            running=shown.get("Running") or None,
         )

@@ -25,7 +25,7 @@ else:
     from service_unit import run
 
 PROC = Path("/proc")
-_CONTAINER = re.compile(r"(?:docker|libpod|containerd)[-/:]([0-9a-f]{64})")
+_CONTAINER = re.compile(r"[0-9a-f]{64}")
 # What only speaks of an engine: clients of container runtimes, shells, editors, pagers.
 _SPEAKS_OF = re.compile(
     r"^(docker|podman|nerdctl|ctr|runc|sudo|su|ssh|sshd.*|(ba|da|z|fi)?sh|tmux.*|screen|env|timeout|nohup|e?grep|rg|"
@@ -75,10 +75,12 @@ def _processes(proc: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _container(process: Path) -> str | None:
     try:
-        hit = _CONTAINER.search((process / "cgroup").read_text())
+        lines = (process / "cgroup").read_text().splitlines()
     except OSError:
         return None
-    return hit[1] if hit else None
+    # The innermost: a host may itself be in a container, and have its own below it.
+    found = next((ids for ids in map(_CONTAINER.findall, lines) if ids), None)
+    return found[-1] if found else None
 
 
 def _labels(container: str | None) -> tuple[str | None, str | None]:

@@ -4,8 +4,8 @@
 
 Which services belong here together is in /etc/tinderbox/services.json; their memory plans count each other in. One that
 is left over from an older fleet file (taken out of it, or renamed) is in nobody's plan. `settle` has the units of the
-wanted ones exclude it (`Conflicts=`, which systemd heeds in both directions), and it does not come back with a boot.
-It runs on until a wanted one starts; whoever starts one by `make_way` can have it back if that fails.
+wanted ones exclude it (`Conflicts=`, which systemd heeds in both directions); it does not come back with a boot where
+one of them does. It runs on until a wanted one starts; whoever starts one by `make_way` can have it back if that fails.
 """
 
 from __future__ import annotations
@@ -66,13 +66,19 @@ def exclusion(others: Sequence[str]) -> str:
 def settle(state: Path = STATE, settings: Path = SETTINGS, units: Path = UNITS) -> None:
     """Have it all as said above."""
     others = left_over(state, settings)
-    changed = [service for service in sorted(wanted(settings) or ()) if _placed(drop_in(service, units), others)]
-    enabled = [other for other in others if unit_state(unit_name(other)).get("UnitFileState") == "enabled"]
+    ours = sorted(wanted(settings) or ())
+    changed = [service for service in ours if _placed(drop_in(service, units), others)]
+    # Until a wanted one was ever started, what is left over is better than nothing after a boot.
+    enabled = list(filter(_enabled, others)) if any(map(_enabled, ours)) else []
     if changed or enabled:
         with gpus_kept(lambda service: note_lost_gpu(service, state)):
             for other in enabled:
                 subprocess.run(["systemctl", "disable", "--quiet", unit_name(other)], check=False)
             subprocess.run(["systemctl", "daemon-reload"], check=True)
+
+
+def _enabled(service: str) -> bool:
+    return unit_state(unit_name(service)).get("UnitFileState") == "enabled"
 
 
 def _placed(path: Path, others: Sequence[str]) -> bool:
@@ -100,8 +106,10 @@ def in_the_way(ledger: Ledger) -> tuple[str, ...]:
 
 
 def make_way(ledger: Ledger, others: Sequence[str]) -> None:
-    """Stop them, and note whom for."""
+    """Stop them, over a boot, too, and note whom for."""
     for other in others:
+        with gpus_kept(lambda service: note_lost_gpu(service, ledger.directory.parents[1])):
+            subprocess.run(["systemctl", "disable", "--quiet", unit_name(other)], check=False)
         subprocess.run(["systemctl", "stop", unit_name(other)], check=False)
         _note(other, ledger, story.STOPPED, f"it made way for service {ledger.service}: the fleet file has it no more")
 

@@ -42,7 +42,9 @@ else:
     from weights_stamp import WantedFile
 
 _TICK_S = 0.25
-_REMEMBER_S = 0.5
+# What came is written down when it is this much, half of what a killed process may have to take again, or this old;
+# no more often than the least.
+_REMEMBER_BYTES, _REMEMBER_S, _LEAST_S = 16 * 1024**2, 5.0, 0.5
 # Nothing came for so long though others have what is lacking: one of them is gone with its share.
 _STARVING_S = 5.0
 # For so long it then takes from whoever has something; the others may have only paused.
@@ -161,7 +163,7 @@ def recalled(memory: Path, piece_bytes: int) -> dict[int, list[bool]]:
 def await_all(swarm: Swarm, memory: Path, parts: list[Path], arriving: Arriving, progress: Progress) -> None:
     """Wait until all is here; on the way, hash what is, and remember it for a process that is killed."""
     total, best, moved = sum(file.size for file in swarm.files), -1, time.monotonic()
-    remembered = starves_until = 0.0
+    remembered, kept, starves_until = time.monotonic(), 0, 0.0
     while True:
         swarm.connect()
         if time.monotonic() - moved > _STARVING_S and swarm.peers():
@@ -182,11 +184,12 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], arriving: Arriving,
             best, moved = status.total_done, time.monotonic()
         elif time.monotonic() - moved > PATIENCE_S:
             raise blobs.GiveUpError(_stalled(swarm, status.total_done, total))
-        if time.monotonic() - remembered > _REMEMBER_S:
+        since = time.monotonic() - remembered
+        if since > _REMEMBER_S or (since > _LEAST_S and status.total_done - kept >= _REMEMBER_BYTES):
             have = swarm.have()
             remember(swarm, memory, parts)
             arriving.advance(have)
-            remembered = time.monotonic()
+            remembered, kept = time.monotonic(), status.total_done
         time.sleep(_TICK_S)
 
 

@@ -35,6 +35,8 @@ def restart_reasons(found: DaemonState, files: list[ManagedFile], relies_on_trus
     reasons = [f"{file.path} changes" for file in files]
     if not found.active:
         reasons.append("it is not running")
+    elif None not in {found.version, found.running} and found.version != found.running:
+        reasons.append(f"{found.version} is installed, and {found.running} runs")
     if relies_on_trust_store and not found.trusts_site:
         reasons.append("it started before the site's certificates changed")
     return reasons

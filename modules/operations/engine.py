@@ -167,7 +167,7 @@ def _neighbours_told(services: HostPlan, found: ServiceState) -> Generator[Pyinf
     for name in sorted(set(there) - {one.name for one in services.services}):
         host.log(
             f"service {name} is on this host, and the fleet file does not have it: it makes way when another service "
-            f"starts, and does not come back with a boot. To take it off: deploys/remove.py",
+            "starts. To take it off: deploys/remove.py",
             log_func=logger.warning,
         )
     yield from settle([beside])

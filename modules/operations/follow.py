@@ -21,9 +21,10 @@ from modules.reporting.progress import Board, Doing, can_draw
 if TYPE_CHECKING:
     from modules.operations.job import Job
 
-# The host answers as soon as the job has ended. Until then, what is seen soon should not be old, and looks be few.
+# The host answers as soon as the job has ended. Until then, what is seen soon should not be old, and looks be few: each
+# costs a host 0.1 s of a core, and of many hosts the controller more.
 _WAITS_S = (0.4, 0.8)
-_WAIT_S = 2.0
+_WAIT_S, _LOOKS_PER_S, _LONGEST_WAIT_S = 2.0, 2.0, 10.0
 # Lost once, a job fell to a restart of its host; lost again and again, something there ends it.
 _STARTS = 3
 _STEP_S = 0.2
@@ -88,7 +89,7 @@ def until_ended(host: Host, job: Job, start: StringCommand) -> bool:
         status = status_of(host, command)
         if status is None:
             return False
-        command = status_command(job.name, job.key, wait_s=next(waits, _WAIT_S))
+        command = status_command(job.name, job.key, wait_s=next(waits, _usual_wait_s()))
         _Operator.farewells[host.name] = leaving(host.name, job, status)
         if status.state in {"succeeded", "failed"}:
             if status.state == "failed":
@@ -107,6 +108,11 @@ def until_ended(host: Host, job: Job, start: StringCommand) -> bool:
             return False
         if not pause(_STEP_S):
             return False
+
+
+def _usual_wait_s() -> float:
+    """How long a host is asked to wait with its answer, so that of all hosts only so many answer in a second."""
+    return min(_LONGEST_WAIT_S, max(_WAIT_S, _Operator.followers / _LOOKS_PER_S))
 
 
 def doing(title: str, status: JobStatus) -> Doing:

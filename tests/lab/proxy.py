@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import socket
 import threading
@@ -34,7 +35,8 @@ class Proxy:
 def proxy(lab: Lab) -> Iterator[Proxy]:
     """While this lasts."""
     network = docker.from_env().networks.get(lab.layout.network)
-    gateway = str(network.attrs["IPAM"]["Config"][0]["Gateway"])
+    # Docker gives this machine the first address.
+    gateway = str(ipaddress.ip_network(network.attrs["IPAM"]["Config"][0]["Subnet"])[1])
     names = json.loads((lab.layout.mirror_state / "names.json").read_text())
     with socket.create_server((gateway, 0)) as listener:
         found = Proxy(gateway, int(listener.getsockname()[1]))

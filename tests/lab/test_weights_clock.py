@@ -13,6 +13,8 @@ from tests.lab.wrong_clock import wrong_clock
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 ONE, HOST = "spark-1", "spark-2"
 TOLD = "its certificate is not valid at the time that this host's clock shows ("
+PROGRAMS = "/usr/local/lib/tinderbox"
+UPDATE = 'import install_package; install_package.update("/root/clock.list")'
 ENCODINGS = "/var/lib/tinderbox/encodings"
 
 
@@ -63,10 +65,16 @@ def test_encodings_and_packages_name_the_clock_too(lab: Lab, equipped: None) -> 
     lab.ssh(HOST, f"sudo rm -rf {ENCODINGS}; sudo mv {tools} {tools}.kept")
     try:
         with wrong_clock(lab, HOST, -3 * 365):
-            for stage in ("encodings", "weights", "cuda"):
+            for stage in ("encodings", "weights"):
                 run = lab.converge(f"deploys/{stage}.py", fleet=fleet)
                 assert run.rc == 1, run.text
+                assert TOLD in run.stderr, run.text
                 assert "set the clock (timedatectl" in run.stderr, run.text
+            lab.write(HOST, "/root/clock.list", "deb [trusted=yes] https://apt.lab/cuda /\n")
+            updated = lab.ssh(
+                HOST, f"cd {PROGRAMS} && sudo python3 -c '{UPDATE}' 2>&1; sudo rm /root/clock.list", check=False
+            )
+            assert "set the clock (timedatectl" in updated.text, updated.text
     finally:
         lab.ssh(HOST, f"sudo rm -rf {tools}; sudo mv {tools}.kept {tools}")
     for stage in ("encodings", "weights"):

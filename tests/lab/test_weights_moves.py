@@ -26,9 +26,15 @@ def model(lab: Lab, request: pytest.FixtureRequest) -> Iterator[HubModel]:
     with hub_model(lab, "moves") as found:
         yield found
     for host in (HOST, OTHER):
-        lab.ssh(host, f"sudo rm -rf {HOME} {LEDGER}")
+        forget(lab, host)
+        lab.ssh(host, f"sudo rm -rf {LEDGER}")
     for path in lab.layout.folder.glob("moves-*.yaml"):
         path.unlink()
+
+
+def forget(lab: Lab, host: str) -> None:
+    """As if the model had never been there."""
+    lab.ssh(host, f"sudo sh -c 'rm -rf {HOME} /var/lib/tinderbox/weights/tinderbox-lab--moves@*'")
 
 
 def fleet(lab: Lab, model: HubModel, name: str, *hosts: str, revision: str = "main", **weights: Any) -> Path:
@@ -72,7 +78,7 @@ def test_a_mirror_that_publishes_other_hashes_for_the_same_commit_is_refused(lab
     written = fleet(lab, model, "altered")
     assert lab.converge(DEPLOY, fleet=written).rc == 0
     assert read_lock(written).listing(model.repository, commit).keys() == files.keys()
-    lab.ssh(HOST, f"sudo rm -rf {HOME}")
+    forget(lab, HOST)
     model.alter(commit, {**files, TWO: content("evil")[TWO]})
     before = len(lab.requests())
 
@@ -97,11 +103,12 @@ def test_a_commit_that_is_gone_from_the_hub_is_told_and_what_is_here_stays_good(
     again = lab.converge(DEPLOY, fleet=written)
     assert again.rc == 0, again.text
     assert "no change on any host" in again.stderr
-    lab.ssh(HOST, f"sudo rm -rf {HOME}")
+    forget(lab, HOST)
     refused = lab.converge(DEPLOY, fleet=written)
 
     assert refused.rc == 1, refused.text
-    assert f"spark-2: {model.repository}@{first} from https://hub.lab: the hub has no revision" in refused.stderr
+    told = f"spark-2: {model.repository}@{first} from https://hub.lab: the hub has no revision {first!r} of it (404)"
+    assert told in refused.stderr
 
 
 def test_two_runs_at_once_fetch_it_once(lab: Lab, model: HubModel) -> None:

@@ -12,10 +12,12 @@ import yaml
 
 from modules.lab.pieces.piece import make
 from modules.lab.pieces.upgrades import DRIVER_PACKAGE, upgrades
-from tests.lab.fake_release import FAST, SERVICE, by_hand, fleet_of, recipe
+from tests.lab.fake_release import SERVICE, by_hand, fleet_of, recipe
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
 
+# Some 30 tokens a second: slow enough that a busy machine does not see several at once.
+STEADY = {"FAKE_TOKEN_S": "0.03"}
 _LEDGER = f"/var/lib/tinderbox/ledger/{SERVICE}"
 _CACHES = f"/var/lib/tinderbox/caches/{SERVICE}"
 _REPOSITORY = "/opt/lab-upgrades"
@@ -30,9 +32,9 @@ class Upgraded:
     lab: Lab
     host: str
 
-    def fleet(self, name: str, cuda: str, **pins: Any) -> Path:
-        """A fleet file with the fake engine's service alone, and the CUDA toolkit at a version."""
-        path = fleet_of(self.lab, self.host, f"{self.host}-{name}", **FAST)
+    def fleet(self, cuda: str, **pins: Any) -> Path:
+        """The fleet file with the fake engine's service alone, changed to the CUDA toolkit at a version."""
+        path = fleet_of(self.lab, self.host, f"upgraded-{self.host}", **STEADY)
         content = yaml.safe_load(path.read_text())
         content["defaults"]["cuda"] = {"version": cuda}
         content["defaults"]["services"][SERVICE]["image"] = {"recipe": recipe(self.lab, **pins)}

@@ -194,3 +194,14 @@ def test_ctrl_c_is_given_back_to_whom_it_belonged() -> None:
     followed(Host(DONE))
 
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(("followers", "seconds"), [(1, 2), (4, 2), (16, 8), (40, 10)])
+def test_of_many_hosts_each_is_looked_at_more_rarely(
+    monkeypatch: pytest.MonkeyPatch, followers: int, seconds: float
+) -> None:
+    monkeypatch.setattr(following._Operator, "followers", followers - 1)
+    host = Host(*[RUNNING] * 4, DONE)
+
+    assert followed(host)
+    assert host.ran[-1].endswith(f"job.py status --wait {seconds} image abc")

@@ -68,6 +68,13 @@ def test_a_stopped_daemon_is_started_with_what_it_has() -> None:
     assert placed(command) == {}
 
 
+@pytest.mark.parametrize(("running", "restarted"), [("28.3.3", True), ("29.1.0", False), (None, False)])
+def test_a_daemon_whose_package_was_upgraded_under_it_is_restarted(running: str | None, restarted: bool) -> None:
+    commands, host = given(replace(READY, version="29.1.0", running=running))
+    assert [placed(one) for one in commands] == ([{}] if restarted else [])
+    assert host.logged == (["dockerd is restarted: 29.1.0 is installed, and 28.3.3 runs"] if restarted else [])
+
+
 def test_a_daemon_that_does_not_start_at_boot_is_enabled_and_goes_on() -> None:
     (command,), _ = given(replace(READY, enabled=False))
     assert command.get_raw_value() == "systemctl enable docker.service"

@@ -75,6 +75,7 @@ def test_one_of_each_container_with_whose_it_is(proc: Path) -> None:
     process(proc, 1, "systemd")
     process(proc, 50, "python3", "/bin/vllm", "serve", "x", cgroup=f"4:memory:/docker/{MINE}")
     process(proc, 51, "VLLM::EngineCore", cgroup=f"4:memory:/docker/{MINE}")
+    process(proc, 52, "VLLM::Worker", cgroup=f"0::/\n4:memory:/docker/{'c' * 64}/engines/{MINE}")
     process(proc, 60, "VLLM::EngineCore", cgroup=f"0::/system.slice/docker-{THEIRS}.scope")
     # The host may itself be in a container, as a lab's is.
     process(proc, 70, "llama-server", cgroup=f"4:memory:/docker/{'c' * 64}/user.slice")

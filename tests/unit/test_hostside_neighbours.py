@@ -68,13 +68,20 @@ def test_what_the_fleet_file_has_no_more_is_excluded_and_does_not_come_back_with
     assert "Conflicts=tinderbox-old.service tinderbox-other.service\n" in text
     # Its stop ends before the other's start.
     assert "After=tinderbox-old.service tinderbox-other.service\n" in text
-    # It runs on: nothing was started yet that it would be in the way of.
-    assert host.states["old"] == ("active", "disabled")
+    # It runs on, and may after a boot: nothing was started yet that it would be in the way of.
+    assert host.states["old"] == ("active", "enabled")
     assert host.commands[-1] == ["daemon-reload"]
 
     host.commands.clear()
     host.settle()
     assert host.commands == []
+
+
+def test_a_boot_brings_back_the_wanted_one_of_two(host: Host) -> None:
+    host.states["new"] = ("active", "enabled")
+    host.settle()
+    assert host.states["old"] == ("active", "disabled")
+    assert host.states["new"] == ("active", "enabled")
 
 
 def test_services_of_the_fleet_file_do_not_exclude_each_other(host: Host) -> None:
@@ -102,7 +109,7 @@ def test_it_makes_way_and_comes_back_where_that_was_in_vain(host: Host) -> None:
     book = Ledger("new", host.state)
     assert in_the_way(book) == ("old",)
     make_way(book, ("old",))
-    assert host.states["old"][0] == "inactive"
+    assert host.states["old"] == ("inactive", "disabled")
     assert in_the_way(book) == ()
     assert have_back(book, ("old",)) == ["old"]
     assert host.states["old"] == ("active", "enabled")
