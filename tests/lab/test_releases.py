@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,11 @@ def test_a_release_that_is_too_slow_for_its_gate_makes_way_and_is_tried_again_on
         run = deployed(lab, slow_fleet)
 
     slow = newest(lab)
-    judged = datetime.fromisoformat(entry(lab, slow)["events"][2]["at"]).timestamp()
+    judged = max(
+        datetime.fromisoformat(event["at"]).timestamp()
+        for event in entry(lab, slow)["events"]
+        if event["event"] == "gate failed"
+    )
     assert restored_at(lab, old) - judged <= start_s + 60
     assert watch.most_engines() == 1
     assert slow not in watch.called_good()
@@ -241,7 +246,8 @@ def test_history_rollback_stop_and_remove(lab: Lab, good: Path) -> None:
     assert told.rc == 0, told.text
     assert f"{new}  " in told.text
     assert "in force; last good" in told.text
-    assert "environment FAKE_TOKEN_S: 0.5 → 0.004" in told.text
+    # Against whatever release came before it.
+    assert re.search(r"environment FAKE_TOKEN_S: \S+ → 0.004", told.text)
     assert "failed to start: the server has ended" in told.text
 
     rolled = by_hand(lab, "rollback", better_fleet)
