@@ -73,7 +73,9 @@ def resolve(request: Request) -> tuple[str, list[WantedFile], dict[str, object] 
     """The commit, its files, and the client's listing of it; of a commit verified here the hub is not asked again."""
     if request.commit is not None:
         stamp = read_stamp(request.repository, request.commit)
-        if stamp is not None and stamp["filters"] == request.filters:
+        # Of a home that was removed the stamp is left, and the listing of the commit is not.
+        there = request.repository.tree(request.commit).exists()
+        if stamp is not None and stamp["filters"] == request.filters and there:
             return request.commit, stamped_files(stamp), None
     api = HfApi(endpoint=request.endpoint, token=request.token or False)
     commit = request.commit or api.model_info(request.repository.name, revision=request.revision).sha

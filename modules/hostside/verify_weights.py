@@ -26,11 +26,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.addresses import outward_address, own_addresses
     from modules.hostside.progress import Progress, Tally
-    from modules.hostside.weights_stamp import Repository, broken, condemn, read_stamp, stamped_files, touched
+    from modules.hostside.weights_stamp import (
+        Repository,
+        broken,
+        condemn,
+        read_stamp,
+        stamped_files,
+        stray_lines,
+        touched,
+    )
 else:
     from addresses import outward_address, own_addresses
     from progress import Progress, Tally
-    from weights_stamp import Repository, broken, condemn, read_stamp, stamped_files, touched
+    from weights_stamp import Repository, broken, condemn, read_stamp, stamped_files, stray_lines, touched
 
 
 def look(repository: Repository, revision: str, *, hashes: bool, progress: Progress | None = None) -> dict[str, Any]:
@@ -51,6 +59,7 @@ def look(repository: Repository, revision: str, *, hashes: bool, progress: Progr
         # Whoever may only look still gets the answer.
         with contextlib.suppress(PermissionError):
             condemn(repository, stamp["commit"], problems)
+        problems = problems + stray_lines(stamp)
     else:
         problems = touched(stamp)
     return {

@@ -151,9 +151,14 @@ def touched(stamp: dict[str, Any]) -> list[str]:
             problems.append(f"{path}: {found['size']} bytes, was {file['seen']['size']}")
         elif found != file["seen"]:
             problems.append(f"{path}: changed since it was verified")
-    repository = Repository(snapshot.parents[3], stamp["repository"])
+    return problems + stray_lines(stamp)
+
+
+def stray_lines(stamp: dict[str, Any]) -> list[str]:
+    """A line for each file beside those that a stamp speaks of."""
+    repository = Repository(Path(stamp["snapshot"]).parents[3], stamp["repository"])
     others = strays(repository, stamp["commit"], stamped_files(stamp))
-    return problems + [f"{path}: the hub publishes no such file" for path in others]
+    return [f"{path}: the hub publishes no such file" for path in others]
 
 
 def strays(repository: Repository, commit: str, files: Iterable[WantedFile]) -> list[Path]:

@@ -130,14 +130,15 @@ def test_every_damage_is_named_and_only_what_is_wrong_comes_again(spread: Spread
     verified = lab.converge("deploys/verify_weights.py", fleet=spread.fleet())
     assert verified.rc == 1, verified.text
     said = {flipped: "sha256 ", cut: f"1000000 bytes, the hub publishes {SIZES[cut]}"}
-    for name, words in {**said, missing: "missing", dangling: "missing"}.items():
+    unknown = "the hub publishes no such file"
+    for name, words in {**said, missing: "missing", dangling: "missing", stray: unknown}.items():
         assert f"spark-2: {spread.snapshot}/{name}: {words}" in verified.stderr
     before = len(lab.requests())
 
     run = spread.run()
 
     assert run.rc == 0, run.text
-    for name, words in {**said, stray: "the hub publishes no such file; it is kept as"}.items():
+    for name, words in {**said, stray: f"{unknown}; it is kept as"}.items():
         assert f"{spread.snapshot}/{name}: {words}" in run.stderr
     came = sorted(file for _, file, _, _ in spread.fetched(before))
     assert came == sorted([flipped, cut, missing, dangling])

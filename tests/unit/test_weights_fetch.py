@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -209,6 +210,16 @@ def test_a_truncated_or_missing_file_is_noticed_and_made_right(hub: Hub, name: s
     assert hub.look(hashes=True)["problems"] == []
 
 
+def test_a_home_that_was_removed_is_filled_anew_with_the_commits_listing(hub: Hub) -> None:
+    hub.fetch()
+    shutil.rmtree(hub.home / "hub")
+
+    assert hub.fetch("--commit", COMMIT) == 0
+
+    assert (hub.snapshot.parents[1] / "trees" / f"{COMMIT}.json").exists()
+    assert hub.look(hashes=True)["problems"] == []
+
+
 def test_touching_a_file_without_changing_it_costs_a_hash_and_no_download(hub: Hub) -> None:
     hub.fetch()
     hub.forget()
@@ -363,6 +374,7 @@ def test_a_file_that_is_not_of_the_model_is_noticed_and_put_where_no_engine_load
     stray.write_bytes(b"of another model")
     (problem,) = hub.look()["problems"]
     assert problem == f"{stray}: the hub publishes no such file"
+    assert hub.look(hashes=True)["problems"] == [problem]
 
     assert hub.fetch("--commit", COMMIT) == 0
 
