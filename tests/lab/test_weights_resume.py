@@ -62,6 +62,9 @@ def test_what_came_from_the_hub_is_not_fetched_again(alone: Spread, killing: Cal
     alone.whole(OTHER)
     # An answer that was cut stands in the journal with no bytes: what counts is what came after.
     came = alone.fetched(after)
+    # Nor does one count that had left the hub to its end when the host went: the file's own rest was asked for again.
+    resumed = {file for _, file, _, ranged in came if ranged is not None}
+    came = [each for each in came if each[3] is not None or each[1] not in resumed]
     assert sum(size for _, _, size, _ in came) <= TOTAL - held + CHUNK
     assert any(ranged is not None for _, _, _, ranged in came)
 

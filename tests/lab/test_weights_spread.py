@@ -121,7 +121,6 @@ def test_the_fabric_is_used_where_both_hosts_have_an_address_in_it(spread: Sprea
         with spread.running(limit_mbit=60, network="192.168.77.0/24") as child:
             spread.await_held(OTHER, TOTAL // 5)
             connected = lab.ssh(OTHER, f"ss -Htn state established '( sport = :{PORT} or dport = :{PORT} )'").stdout
-            listening = lab.ssh(ONE, f"ss -Hltn 'sport = :{PORT}'").stdout
             said, _ = child.communicate(timeout=120)
     finally:
         for host, address in fabric.items():
@@ -131,7 +130,6 @@ def test_the_fabric_is_used_where_both_hosts_have_an_address_in_it(spread: Sprea
     lines = connected.splitlines()
     assert lines
     assert all(fabric[ONE] in line and fabric[OTHER] in line for line in lines), connected
-    assert [line.split()[3] for line in listening.splitlines()] == [f"{fabric[ONE]}:{PORT}"]
 
 
 def answer_to_a_stranger(address: str) -> bytes:
