@@ -63,6 +63,7 @@ DAMAGES = {
         frozenset(
             {
                 "test_the_unit_is_valid_enabled_and_active",
+                "test_it_is_watched",
                 "test_it_answers_with_text",
                 "test_the_container_runs_the_image_in_force",
             }
