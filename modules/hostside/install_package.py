@@ -149,9 +149,14 @@ def candidate(package: str, wanted: str, source: str | None) -> str:
     update(None)
     offered = versions(output_of(["apt-cache", "madison", package]))
     version = matching(offered, wanted)
+    if not offered:
+        raise InstallError(
+            f"none of this host's apt repositories has a package {package}: add one that has it, or do without it in "
+            f"the fleet file (apt-cache policy {package})"
+        )
     if version is None:
         raise InstallError(
-            f"apt has no version {wanted} of {package} (it offers {', '.join(offered) or 'none'}): "
+            f"apt has no version {wanted} of {package} (it offers {', '.join(offered)}): "
             "change the version, or the repository, in the fleet file"
         )
     return version

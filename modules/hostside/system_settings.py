@@ -131,17 +131,20 @@ def earlyoom(system: System, wish: dict[str, Any]) -> Iterator[Change]:
     """The daemon that ends the largest process before the host wedges. Its package is installed before."""
     name, wanted = "earlyoom", bool(wish["earlyoom"])
     before = system.kept().get(name)
-    # Without the times of the last start, which stand in the same line.
-    words = re.search(r"argv\[\]=(.*?) ;", system.shown(EARLYOOM, "ExecStart"))
-    text = words[1] if words else ""
     active = system.shown(EARLYOOM, "ActiveState") == "active"
     enabled = system.ask("systemctl", "is-enabled", EARLYOOM)[1] == "enabled"
+
+    def command() -> str:
+        # Without the times of the last start, which stand in the same line.
+        words = re.search(r"argv\[\]=(.*?) ;", system.shown(EARLYOOM, "ExecStart"))
+        return words[1] if words else ""
 
     def start() -> None:
         system.keep(name, "added" if _added(system) else ("enabled" if enabled else "disabled"))
         system.must("systemctl", "enable", "--quiet", EARLYOOM)
         system.must("systemctl", "restart", EARLYOOM)
-        system.note(_RUNS, text)
+        # As systemd has it now: the settings before this one may have had it read another drop-in.
+        system.note(_RUNS, command())
 
     def undo() -> None:
         if before == "added":
@@ -155,7 +158,7 @@ def earlyoom(system: System, wish: dict[str, Any]) -> Iterator[Change]:
             system.must("systemctl", "disable", "--quiet", "--now", EARLYOOM)
         system.forget(name, _RUNS)
 
-    if wanted and not (active and enabled and before is not None and system.kept().get(_RUNS) == text):
+    if wanted and not (active and enabled and before is not None and system.kept().get(_RUNS) == command()):
         yield "earlyoom does not run as wished", start
     elif not wanted and before is not None:
         yield "earlyoom still runs as it was wished before", undo

@@ -17,7 +17,7 @@ from modules.memory import Checkpoint, MemoryPlan, UnplannableError, refusal, ta
 from modules.memory.checkpoint import with_draft
 from modules.memory.service import machine_for, planned, reserve_of
 from modules.operations.managed_files import ManagedFile
-from modules.operations.require import refusal as refuse
+from modules.operations.require import foreseen
 from modules.operations.weights import pinned_commit
 from modules.release import layout
 from modules.spec.model import Model
@@ -121,4 +121,4 @@ def room_for(plan: ServicePlan, reckoned: Reckoned | None) -> Generator[PyinfraC
     if plan.service.memory_plan == "warn":
         host.log(f"{message}{setting} is warn: it is started all the same", log_func=logger.warning)
         return
-    yield refuse(f"{message}What runs was left running. To start it all the same: {setting}: warn")
+    yield foreseen(f"{message}What runs was left running. To start it all the same: {setting}: warn")

@@ -44,7 +44,10 @@ def main(
         _gather(fleet, names_of(limit or []))
         report = collected()
         written = write_all(report, report_folder(fleet.name))
-        print_table(fleet)
+        print_table(
+            fleet,
+            states={f"{host.name}/{service.name}": service.state for host in report.hosts for service in host.services},
+        )
         for name, path in written.items():
             typer.echo(f"{name:<16}{os.path.relpath(path)}")
         for silent in (host for host in report.hosts if host.trouble is not None):

@@ -1,4 +1,4 @@
-"""The report in the form that every CI reads: a suite for each host, a case for each gated metric."""
+"""The report in the form that every CI reads: a suite for each host, a case for each gated service and metric."""
 
 from __future__ import annotations
 
@@ -27,10 +27,23 @@ def _suite(report: FleetReport, host: HostReport) -> ElementTree.Element:
         ElementTree.SubElement(properties, "property", name="simulated", value="true")
     for service in host.services:
         if service.gated:
+            suite.append(_serves(host, service))
             suite.extend(_cases(host, service))
     for count, child in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error")):
         suite.set(count, str(len(suite.findall(child))))
     return suite
+
+
+def _serves(host: HostReport, service: ServiceReport) -> ElementTree.Element:
+    """What it measured once says nothing of a server that does not run now."""
+    case = ElementTree.Element("testcase", classname=f"{host.name}.{service.name}", name="serves")
+    if service.state == "unknown":
+        message = "it is not known whether it serves"
+        message += "" if host.trouble is None else f"; the host does not tell: {host.trouble}"
+        ElementTree.SubElement(case, "error", message=message)
+    elif service.state != "running":
+        ElementTree.SubElement(case, "failure", message=f"{service.state}: {service.unit or 'no unit'}")
+    return case
 
 
 def _cases(host: HostReport, service: ServiceReport) -> list[ElementTree.Element]:

@@ -5,7 +5,7 @@ With `--try` the line alone. Exit status 1 when any service that has a gate did 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from modules.gating import Verdict
 from modules.reporting.load import load_line
 from modules.reporting.measured import ROOT, Figure, Measured, MeasuredService, load_measured
 from modules.reporting.record import load_record
+from modules.reporting.report import State
 from modules.reporting.trial import trial_line
 from modules.reporting.wording import wording_of
 from modules.spec.fleet import ResolvedHost
@@ -96,8 +97,13 @@ def _when(utc: str) -> str:
     return datetime.fromisoformat(utc).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def table_of(fleet: Fleet, rows: list[Row], failed: Collection[str] = ()) -> Table:
-    """The table as people see it; it is whole on a terminal of 80 columns. `failed`: hosts on which this run did."""
+def table_of(
+    fleet: Fleet, rows: list[Row], failed: Collection[str] = (), states: Mapping[str, State] | None = None
+) -> Table:
+    """The table as people see it; it is whole on a terminal of 80 columns.
+
+    `failed`: hosts on which this run did. `states`: how each `host/service` was just found, where it was asked.
+    """
     table = Table(
         title=f"Fleet {fleet.name}: measured by llama-benchy on each host",
         caption=_legend(rows),
@@ -123,7 +129,12 @@ def table_of(fleet: Fleet, rows: list[Row], failed: Collection[str] = ()) -> Tab
             f"{found.model}\n{found.engine}, {found.profile}\nrelease {found.release}{_gone(found)}",
             _speed(found.metrics.get(prompt), prompt, row.gate),
             _speed(found.metrics.get(decode), decode, row.gate),
-            _verdict(found, row.gate, this_run_failed=row.host.name in failed),
+            _verdict(
+                found,
+                row.gate,
+                this_run_failed=row.host.name in failed,
+                state=(states or {}).get(f"{row.host.name}/{row.plan.name}", "running"),
+            ),
         )
     return table
 
@@ -133,12 +144,14 @@ def _gone(found: MeasuredService) -> str:
     return ",\nwhich failed" if found.verdict is Verdict.FAIL else ""
 
 
-def _verdict(found: MeasuredService, gate: Gate, *, this_run_failed: bool) -> Text:
-    style = "dim" if this_run_failed and found.verdict is not Verdict.FAIL else _STYLES[found.verdict]
+def _verdict(found: MeasuredService, gate: Gate, *, this_run_failed: bool, state: State) -> Text:
+    past = this_run_failed or state != "running"
+    style = "dim" if past and found.verdict is not Verdict.FAIL else _STYLES[found.verdict]
     # What stands beside it may be long past.
     note = ("\nthis run failed", "bold red") if this_run_failed else ""
+    now = (f"{state} now\n", "bold red") if state != "running" else ""
     former = ("\nby the gate of before", "yellow") if found.outdated(gate) else ""
-    return Text.assemble((found.verdict, style), f"\n{_when(found.measured)}", former, note)
+    return Text.assemble(now, (found.verdict, style), f"\n{_when(found.measured)}", former, note)
 
 
 def load_lines(fleet: Fleet, rows: list[Row], root: Path = ROOT) -> list[str]:
@@ -153,11 +166,11 @@ def load_lines(fleet: Fleet, rows: list[Row], root: Path = ROOT) -> list[str]:
     ]
 
 
-def print_table(fleet: Fleet, failed: Collection[str] = ()) -> None:
-    """Print the table, what did not pass, and what a load takes. `failed`: hosts on which the run that it ends did."""
+def print_table(fleet: Fleet, failed: Collection[str] = (), states: Mapping[str, State] | None = None) -> None:
+    """Print the table, what did not pass, and what a load takes; `failed`, `states`: see `table_of`."""
     console = _console()
     rows = rows_of(fleet, load_measured(fleet.name))
-    console.print(table_of(fleet, rows, failed))
+    console.print(table_of(fleet, rows, failed, states))
     for row in rows:
         for reason in row.measured.reasons if row.measured is not None else []:
             console.print(f"{row.host.name}/{row.plan.name}: {reason}", markup=False, highlight=False)

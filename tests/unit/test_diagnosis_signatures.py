@@ -187,3 +187,11 @@ def test_healthy_logs_together_match_nothing() -> None:
     logs = tuple(log(name, kind, text) for name, (kind, text) in HEALTHY.items())
 
     assert diagnose(Bundle(logs), SIGNATURES).findings == ()
+
+
+def test_what_another_container_s_own_limit_killed_is_not_the_host_s_want_of_memory() -> None:
+    kernel = """spark-1 kernel: python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
+spark-1 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=9f2c,mems_allowed=0,oom_memcg=/docker/9f2c,task_memcg=/docker/9f2c,task=python,pid=4242,uid=0
+spark-1 kernel: Memory cgroup out of memory: Killed process 4242 (python) total-vm:1204224kB, anon-rss:1048576kB
+"""  # noqa: E501
+    assert diagnose(Bundle((log("kernel", "kernel", kernel),), failed=True), SIGNATURES).findings == ()

@@ -36,7 +36,8 @@ class Machine:
         self.active = {DISPLAY: True, CLOCKS: False, EARLYOOM: False}
         self.enabled = {EARLYOOM: False}
         self.stale: set[str] = set()
-        self.words = "/usr/bin/earlyoom -r 60"
+        # As the unit has it for systemd, and as it has it once systemd has read it anew.
+        self.words = self.written = "/usr/bin/earlyoom -r 60"
         self.said: list[str] = []
         self.fails: str | None = None
 
@@ -69,6 +70,8 @@ class Machine:
             case ("systemctl", "is-enabled"):
                 return "enabled" if self.enabled.get(unit) else "disabled"
             case ("systemctl", "enable" | "disable" as verb):
+                # By which systemd reads all units anew, too.
+                self.words = self.written
                 self.enabled[unit] = verb == "enable"
                 self.active[unit] = self.active.get(unit, False) and "--now" not in command
             case ("systemctl", "start" | "restart"):
@@ -77,6 +80,7 @@ class Machine:
                 self.active[unit] = False
             case ("systemctl", "daemon-reload"):
                 self.stale.clear()
+                self.words = self.written
             case ("loginctl", "list-sessions"):
                 return "   3 1000 ana seat0 tty2\n" if self.sessions else ""
             case ("loginctl", "show-session"):
@@ -228,6 +232,13 @@ def test_one_that_was_there_before_is_as_it_was(machine: Machine, enabled: bool)
     machine.has()
     assert (machine.enabled[EARLYOOM], machine.active[EARLYOOM]) == (enabled, enabled)
     assert not any("purge" in said for said in machine.said)
+
+
+def test_one_that_ran_by_other_settings_is_started_once(machine: Machine) -> None:
+    machine.enabled[EARLYOOM] = machine.active[EARLYOOM] = True
+    machine.words = "/usr/bin/earlyoom $EARLYOOM_ARGS"
+    machine.has(earlyoom=True)
+    assert sum(said == f"systemctl restart {EARLYOOM}" for said in machine.said) == 1
 
 
 def test_it_is_started_anew_when_its_settings_have_changed(machine: Machine) -> None:

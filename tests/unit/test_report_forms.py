@@ -32,13 +32,23 @@ def test_the_schema_requires_what_readers_rely_on() -> None:
     assert schema["additionalProperties"] is False
 
 
-def test_junit_has_a_case_for_each_gated_figure() -> None:
+def test_junit_has_a_case_for_each_gated_service_and_figure() -> None:
     root = ElementTree.fromstring(junit_xml(FLEET))
     suites = {suite.attrib["name"]: suite for suite in root}
     assert list(suites) == ["spark-1", "spark-2", "spark-3", "spark-4", "lab-1"]
     good = suites["spark-1"]
-    assert (good.get("tests"), good.get("failures"), good.get("errors")) == ("2", "0", "0")
-    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("10", "3", "1")
+    assert (good.get("tests"), good.get("failures"), good.get("errors")) == ("3", "0", "0")
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("15", "3", "2")
+
+
+def test_a_server_that_does_not_run_is_no_pass_in_junit_whatever_it_measured_once() -> None:
+    first = FLEET.hosts[0]
+    stopped = first.services[0].model_copy(update={"state": "stopped", "unit": "inactive (dead)"})
+    fleet = FLEET.model_copy(update={"hosts": (first.model_copy(update={"services": (stopped,)}),)})
+    (suite,) = ElementTree.fromstring(junit_xml(fleet))
+    assert suite.get("failures") == "1"
+    (failure,) = suite.iter("failure")
+    assert failure.attrib["message"] == "stopped: inactive (dead)"
 
 
 def test_junit_failures_carry_figure_reason_and_cause() -> None:

@@ -17,6 +17,7 @@ from modules.gating import Verdict
 from modules.lab.layout import ROOT
 from modules.reporting.measured import Figure, Measured, MeasuredService
 from modules.reporting.record import note_load
+from modules.reporting.report import State
 from modules.reporting.table import load_lines, main, rows_of, table_of
 from tests.unit.report_samples import SLOW_LOAD
 
@@ -89,6 +90,16 @@ def test_figures_of_before_are_not_taken_for_those_of_a_run_that_failed(
     text = shown(load_fleet(fleet_file), measured(Verdict.PASS), failed)
 
     assert ("this run failed" in text) is told
+
+
+@pytest.mark.parametrize("state", ["stopped", "failed", "unknown"])
+def test_what_a_server_measured_once_is_not_its_state_now(state: State, fleet_file: Path) -> None:
+    fleet = load_fleet(fleet_file)
+    rows = rows_of(fleet, Measured(services={"spark-1/gpt-oss": measured(Verdict.PASS)}))
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(table_of(fleet, rows, states={"spark-1/gpt-oss": state}))
+    assert f"{state} now" in console.export_text()
+    assert " now" not in shown(fleet, measured(Verdict.PASS))
 
 
 def test_a_release_that_failed_is_not_said_to_serve(fleet_file: Path) -> None:
