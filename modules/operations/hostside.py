@@ -65,7 +65,9 @@ def hostside_installed() -> Generator[StringCommand, None, None]:
             HOME,
             "; cd",
             HOME,
-            "; rm -rf .incoming; mkdir .incoming; base64 -d | tar -x --no-same-owner -C .incoming;",
-            "chmod 644 .incoming/*; mv -f .incoming/* .; rmdir .incoming",
+            # Two runs at once come one after the other, and look at whole files only: so what is sent arrives beside.
+            "; exec 9<.; flock 9; rm -rf ../.tinderbox-incoming; mkdir ../.tinderbox-incoming;",
+            "base64 -d | tar -x --no-same-owner -C ../.tinderbox-incoming;",
+            "chmod 644 ../.tinderbox-incoming/*; mv -f ../.tinderbox-incoming/* .; rmdir ../.tinderbox-incoming",
             _stdin=archive(outdated),
         )

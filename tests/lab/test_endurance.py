@@ -109,23 +109,23 @@ def assert_bounded(lab: Lab, since: str) -> list[str]:
     return texts(lines)
 
 
-def test_a_crash_loop_ends_in_failed_after_the_bounded_number_of_starts(lab: Lab, server: Served) -> None:
+def said_in_crash_loop(lab: Lab, server: Served, fault: str) -> list[str]:
+    """Start it anew with the fault, see that its restarts are bounded, and return what it logged meanwhile."""
     lab.ssh(HOST, f"sudo systemctl stop {UNIT}; sudo systemctl reset-failed {UNIT}")
-    fail_with(lab, "exits")
+    fail_with(lab, fault)
     since = now(lab)
     lab.ssh(HOST, f"sudo systemctl start --no-block {UNIT}")
     until(lambda: server.state() == "failed")
-    said = assert_bounded(lab, since)
+    return assert_bounded(lab, since)
+
+
+def test_a_crash_loop_ends_in_failed_after_the_bounded_number_of_starts(lab: Lab, server: Served) -> None:
+    said = said_in_crash_loop(lab, server, "exits")
     assert said.count("out of order, as it was told to be") == START_ATTEMPTS
 
 
 def test_so_does_one_of_a_server_that_dies_each_time_after_it_was_ready(lab: Lab, server: Served) -> None:
-    lab.ssh(HOST, f"sudo systemctl stop {UNIT}; sudo systemctl reset-failed {UNIT}")
-    fail_with(lab, "dies")
-    since = now(lab)
-    lab.ssh(HOST, f"sudo systemctl start --no-block {UNIT}")
-    until(lambda: server.state() == "failed")
-    said = assert_bounded(lab, since)
+    said = said_in_crash_loop(lab, server, "dies")
     assert sum("await-ready: ready after" in line for line in said) == START_ATTEMPTS
     # What a stop of a restart waited for.
     assert sum("memory-return: " in line for line in said) == START_ATTEMPTS

@@ -111,9 +111,8 @@ def test_a_commit_that_is_gone_from_the_hub_is_told_and_what_is_here_stays_good(
     assert told in refused.stderr
 
 
-def test_two_runs_at_once_fetch_it_once(lab: Lab, model: HubModel) -> None:
-    commit = model.publish(content("twice", 8 * 1024 * 1024))
-    written = [fleet(lab, model, name, revision=commit) for name in ("one", "two")]
+def assert_fetched_once(lab: Lab, model: HubModel, written: list[Path], commit: str) -> None:
+    """Runs of these fleet files at the same time all succeed, and each file comes once."""
     before = len(lab.requests())
 
     with lab.shaped(HOST, 40), ThreadPoolExecutor(2) as pool:
@@ -123,6 +122,13 @@ def test_two_runs_at_once_fetch_it_once(lab: Lab, model: HubModel) -> None:
         assert run.rc == 0, run.text
     assert sorted(file for file, _ in model.fetched(before)) == sorted([ONE, TWO, CONFIG])
     model.whole(HOST, HOME, commit)
+
+
+def test_two_runs_at_once_fetch_it_once(lab: Lab, model: HubModel) -> None:
+    commit = model.publish(content("twice", 8 * 1024 * 1024))
+    written = [fleet(lab, model, name, revision=commit) for name in ("one", "two")]
+
+    assert_fetched_once(lab, model, written, commit)
 
 
 def test_two_wishes_at_once_for_one_model_wait_for_each_other(lab: Lab, model: HubModel) -> None:
@@ -135,15 +141,8 @@ def test_two_wishes_at_once_for_one_model_wait_for_each_other(lab: Lab, model: H
         model.served(written, revision=commit, exclude=["nothing/*"])
 
     written = [fleet(lab, model, "wide", revision=commit), lab.write_fleet("moves-narrow", narrow)]
-    before = len(lab.requests())
 
-    with lab.shaped(HOST, 40), ThreadPoolExecutor(2) as pool:
-        runs = list(pool.map(lambda path: lab.converge(DEPLOY, fleet=path), written))
-
-    for run in runs:
-        assert run.rc == 0, run.text
-    assert sorted(file for file, _ in model.fetched(before)) == sorted([ONE, TWO, CONFIG])
-    model.whole(HOST, HOME, commit)
+    assert_fetched_once(lab, model, written, commit)
 
 
 def test_a_revision_that_no_release_needs_goes_when_the_fleet_file_says_so(lab: Lab, model: HubModel) -> None:
