@@ -17,6 +17,7 @@ from modules.converge.run import Pass, one_pass
 from modules.converge.tell import say, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
+from modules.reporting.left_behind import Left
 
 _DIFFERS = 2
 _REFUSED = 1
@@ -47,15 +48,19 @@ def main(
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
-    if dry:
-        raise typer.Exit(_looked(fleet, deploy, names_of(given)))
     try:
+        if dry:
+            raise typer.Exit(_looked(fleet, deploy, names_of(given)))
         with held(fleet, deploy) as before:
             if before is not None:
                 say(taken_over_text(before, time.time()), "yellow")
             raise typer.Exit(_converged(fleet, deploy, names_of(given)))
     except HeldError as error:
         raise _refused(str(error)) from error
+    except KeyboardInterrupt as error:
+        # Between two runs of pyinfra; typer would end with 1.
+        say(Left().text(), "yellow")
+        raise typer.Exit(INTERRUPTED) from error
 
 
 def _refused(text: str) -> typer.Exit:
