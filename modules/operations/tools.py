@@ -9,12 +9,14 @@ from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
+from modules.facts.survey import Question
 from modules.facts.tools import ToolsInUse
 from modules.operations.hostside import programs
 from modules.operations.job import Job, run_job
 from modules.release import layout
 
 _TIMEOUT_S = 3600
+TOOLS_THERE = Question(ToolsInUse)
 
 
 def lock_identity(lock: bytes) -> str:
@@ -29,7 +31,7 @@ def tools_installed() -> Generator[PyinfraCommand, None, None]:
     pip takes its index, its proxy and the trusted authorities from the site's network settings, as every job does.
     """
     wanted = lock_identity(programs()["tools.lock"])
-    if host.get_fact(ToolsInUse) == wanted:
+    if TOOLS_THERE.of(host) == wanted:
         host.noop(f"tools {wanted} are in use")
         return
     command = (layout.PYTHON, str(layout.PROGRAMS / "install_tools.py"))
