@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
+from modules.converge.drift import HostDrift, drift_lines
 from modules.converge.run import Pass
 from modules.converge.summary import summary
 
@@ -13,6 +16,13 @@ _console = Console(stderr=True, highlight=False)
 def say(text: str, style: str) -> None:
     """Print a line as it is; `style` in rich's words."""
     _console.print(text, style=style, markup=False, soft_wrap=True)
+
+
+def tell_drift(drift: Sequence[HostDrift], seconds: float) -> None:
+    """What differs, thing by thing."""
+    for line, style in drift_lines(drift):
+        say(line, style)
+    say(f"took {seconds:.1f} s", "dim")
 
 
 def tell_pass(done: Pass, *, first: bool = False) -> None:
