@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from modules.converge.early import heed
+
+# isort: split
 import json
 import sys
 import time
@@ -15,9 +18,10 @@ from modules.converge.drift import DIFFERS, FAILED, drift_document, drift_of, dr
 from modules.converge.holder import taken_over_text
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
-from modules.converge.process import INTERRUPTED, heed_sigterm
+from modules.converge.process import INTERRUPTED
 from modules.converge.run import Pass, one_pass
-from modules.converge.tell import say, tell_drift, tell_pass
+from modules.converge.stopped import doubtful, left_out
+from modules.converge.tell import say, say_what_follows, tell_drift, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
 from modules.reporting.left_behind import Left
@@ -40,7 +44,7 @@ def main(  # noqa: PLR0917
     refused, or another run holds the fleet; 2 in a dry run, a host differs; 3 with --drift, no host is seen to differ,
     and one could not be looked at; 130 interrupted.
     """
-    heed_sigterm()
+    heed()
     given = limit or []
     try:
         fleet = load_fleet()
@@ -105,20 +109,23 @@ def _drifted(fleet: Fleet, deploy: str, limits: list[str], *, as_json: bool) -> 
 def _converged(fleet: Fleet, deploy: str, limits: list[str], *, confirm: bool) -> int:
     """A dry run, and the change of the hosts that it leaves; hosts that fail there, or would be refused, stay as is."""
     foreseen = one_pass(deploy, limits, dry=True)
-    tell_pass(foreseen, first=True)
-    status = INTERRUPTED if foreseen.interrupted else 0 if foreseen.succeeded and not foreseen.outcome.refused else 1
-    failed = foreseen.stopped
+    tell_pass(foreseen)
+    failed = left_out(foreseen)
     # Also those without a difference of their own: they give weights and images to the others.
     left = [host for host in hosts_within(limits, fleet) if host not in failed]
-    if status != INTERRUPTED and foreseen.finished and foreseen.outcome.changed and left:
+    unsure = [host for host in doubtful(foreseen) if host in left]
+    aborted = not foreseen.finished and not foreseen.outcome.failed
+    status = INTERRUPTED if foreseen.interrupted else FAILED if failed or aborted else 0
+    if status != INTERRUPTED and not aborted and (foreseen.outcome.changed or unsure) and left:
         if confirm:
             tell_drift(drift_of(left, foreseen), foreseen.seconds)
             if not typer.confirm("Make this change?", err=True):
                 say("nothing was changed", "yellow")
-                return status or FAILED
-        done = _applied(deploy, limits if not failed else left)
+                return status
+        say_what_follows(unsure)
+        done = _applied(deploy, left if failed else limits)
         failed = sorted({*failed, *done.stopped})
-        status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or 1)
+        status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or FAILED)
     if status != INTERRUPTED and Path(deploy).name in _GATED:
         # Here and not above: a run that is refused shall not wait for rich's tables to be loaded.
         from modules.reporting.table import print_table

@@ -8,14 +8,13 @@ from enum import Enum
 from typing import Any
 
 from modules.converge.run import Pass
+from modules.converge.stopped import STOPPED, is_stopped
 from modules.converge.summary import excerpt
 from modules.reporting.differences import Difference
 from modules.reporting.host_errors import HostError
 
 # Exit statuses. A host that was not looked at wholly is neither fine nor different.
 SAME, FAILED, DIFFERS, UNKNOWN = 0, 1, 2, 3
-# How preflight begins what it says of a host that it stops.
-_STOPPED = "preflight "
 
 
 class HostState(Enum):
@@ -25,6 +24,13 @@ class HostState(Enum):
     DIFFERS = "differs"
     REFUSED = "refused"
     UNKNOWN = "unknown"
+
+
+_HEADS = {
+    HostState.REFUSED: "can not be brought to the fleet file",
+    HostState.UNKNOWN: "unknown",
+    HostState.DIFFERS: "not looked at wholly",
+}
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,10 @@ def _host_drift(host: str, seen: Pass) -> HostDrift:
     differences = tuple(_differences(host, seen))
     errors = seen.errors.get(host, ())
     if host in seen.outcome.failed or not seen.finished:
-        stopped = [error for error in errors if error["said"].startswith(_STOPPED)]
+        stopped = [error for error in errors if error["said"].startswith(STOPPED)]
         why = tuple(line for error in stopped for line in error["said"].splitlines()) or tuple(excerpt(errors))
-        state = HostState.REFUSED if stopped else HostState.UNKNOWN
+        # What was seen of it before is certain.
+        state = HostState.REFUSED if is_stopped(errors) else HostState.DIFFERS if differences else HostState.UNKNOWN
         return HostDrift(host, state, differences, why or ("the run ended before it was looked at",))
     if host in seen.outcome.refused:
         return HostDrift(host, HostState.REFUSED, differences, tuple(_refusals(errors)))
@@ -88,9 +95,8 @@ def drift_lines(drift: Sequence[HostDrift]) -> list[tuple[str, str]]:
             first, *more = difference["detail"].splitlines() or [""]
             lines.append((f"{one.host}: {difference['thing']} {first}", "yellow"))
             lines += [(f"    {line}", "dim") for line in more]
-        if one.state in {HostState.REFUSED, HostState.UNKNOWN}:
-            told = "can not be brought to the fleet file" if one.state is HostState.REFUSED else "unknown"
-            lines.append((f"{one.host}: {told}:", "red"))
+        if one.why:
+            lines.append((f"{one.host}: {_HEADS[one.state]}:", "red"))
             lines += [(f"    {line.removeprefix(f'{one.host}: ')}", "red") for line in one.why]
     counts = {state: sum(one.state is state for one in drift) for state in HostState}
     told = ", ".join(f"{count} {state.value}" for state, count in counts.items() if count)

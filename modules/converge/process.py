@@ -19,7 +19,7 @@ from modules.reporting.left_behind import LEFT_FILE, Left, read_left
 
 ROOT = Path(__file__).resolve().parents[2]
 # pyinfra finishes the operation in flight before it honours an interrupt; a job on the host outlives it anyway.
-_GRACE_S = 4.0
+_GRACE_S = 3.5
 INTERRUPTED = 130
 _ASKED = {signal.SIGINT, signal.SIGTERM}
 
@@ -55,11 +55,6 @@ def pass_on(file: int, variables: Mapping[str, str]) -> Iterator[None]:
         _files.remove(file)
         for name in variables:
             _variables.pop(name, None)
-
-
-def heed_sigterm() -> None:
-    """Let SIGTERM interrupt this process as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:

@@ -25,8 +25,8 @@ def tell_drift(drift: Sequence[HostDrift], seconds: float) -> None:
     say(f"took {seconds:.1f} s", "dim")
 
 
-def tell_pass(done: Pass, *, first: bool = False) -> None:
-    """What a pass did, or would do. `first`: it is the dry run before a change, and no more is to be said of none."""
+def tell_pass(done: Pass) -> None:
+    """What a pass did, or would do."""
     if done.interrupted:
         say(done.left.text(), "yellow")
         return
@@ -35,10 +35,12 @@ def tell_pass(done: Pass, *, first: bool = False) -> None:
             say(line, style)
     if not done.finished:
         say(f"no host finished ({done.seconds:.1f} s); the cause stands above", "red")
-    elif not first or not done.outcome.changed:
+    else:
         say(f"took {done.seconds:.1f} s", "dim")
-    if first and done.finished and done.outcome.changed:
-        say(
-            f"nothing was changed yet ({done.seconds:.1f} s); now the change, and what follows from it",
-            "dim",
-        )
+
+
+def say_what_follows(unsure: Sequence[str]) -> None:
+    """Between the dry run and the change. `unsure`: hosts that could not be looked at wholly."""
+    if unsure:
+        say(f"{', '.join(unsure)}: looked at anew, once our programs are there", "yellow")
+    say("nothing was changed yet; now the change, and what follows from it", "dim")

@@ -10,6 +10,7 @@ import pytest
 from modules.converge.drift import HostState, drift_document, drift_lines, drift_of, drift_status
 from modules.converge.outcome import Outcome
 from modules.converge.run import Pass
+from modules.converge.stopped import doubtful, left_out
 from modules.facts.files import FileState, FileTexts
 from modules.operations.differences import file_detail
 from modules.operations.managed_files import ManagedFile
@@ -126,3 +127,25 @@ def test_differences_pass_by_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_texts_of_files_are_read_from_a_hosts_answer() -> None:
     lines = ["ZcO8cjEK /etc/a b", "gA== /etc/binary", " /etc/empty", "end"]
     assert FileTexts().parse(lines) == {"/etc/a b": "eür1\n", "/etc/empty": ""}
+
+
+def test_what_fails_in_a_dry_run_for_want_of_our_programs_is_changed_all_the_same() -> None:
+    programs = Difference(
+        host="spark-1", operation="Site | P", thing="/usr/local/lib/tinderbox/job.py", detail="differs"
+    )
+    errors = {
+        "spark-1": [HostError(host="spark-1", operation="", said="Error: could not load fact: WeightsOnHost")],
+        "spark-2": [HostError(host="spark-2", operation="", said="Could not connect (no route)")],
+        "spark-3": [HostError(host="spark-3", operation="", said="preflight blocked: spark-3: driver 590 deadlocks")],
+        "spark-4": [HostError(host="spark-4", operation="s", said="not tried again: too slow", foreseen=True)],
+    }
+    failed: dict[str, list[str]] = {"spark-1": [], "spark-2": [], "spark-3": []}
+    first = seen(programs, failed=failed, refused={"spark-4": ["s"]}, errors=errors)
+    assert left_out(first) == ["spark-2", "spark-3", "spark-4"]
+    assert doubtful(first) == ["spark-1"]
+    # Its refusal comes from a program of another version.
+    stale = Difference(host="spark-4", operation="Site | P", thing="/usr/local/lib/tinderbox", detail="is not there")
+    assert left_out(seen(stale, refused={"spark-4": ["s"]}, errors=errors)) == []
+    (drift,) = drift_of(["spark-1"], first)
+    assert (drift.state, drift_status([drift])) == (HostState.DIFFERS, 2)
+    assert "spark-1: not looked at wholly:" in [line for line, _ in drift_lines([drift])]
