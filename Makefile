@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit $(LIMIT))
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo converge drift test test-unit test-long verify report lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo converge drift nightly nightly-off test test-unit test-long verify report lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -27,8 +27,15 @@ demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
 converge: setup  ## bring the fleet to what its fleet file says
 	@$(converge)
 
-drift: setup  ## change nothing, exit 2 when a host differs from the fleet file
-	@$(converge) --dry
+drift: setup  ## change nothing, list what differs from the fleet file and exit 2; 3 when a host could not be looked at
+	@$(converge) --drift
+
+nightly: setup  ## have this machine check drift and gate of FLEET every night; AT=, METRICS=folder, GATE=0
+	@TINDERBOX_NIGHTLY_AT="$(AT)" TINDERBOX_NIGHTLY_METRICS="$(METRICS)" TINDERBOX_NIGHTLY_GATE="$(or $(GATE),1)" \
+		pyinfra @local deploys/nightly.py -y
+
+nightly-off: setup  ## have it check that no more
+	@TINDERBOX_NIGHTLY=off pyinfra @local deploys/nightly.py -y
 
 report: setup  ## a page of the fleet in reports/, JSON, JUnit, Prometheus; SHARE=1: an anonymous block to post, too
 	@python -m modules.reporting $(if $(LIMIT),--limit $(LIMIT)) $(if $(SHARE),--share)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from modules.converge.early import heed
+
+# isort: split
+import json
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,39 +14,45 @@ from typing import Annotated
 
 import typer
 
+from modules.converge.drift import DIFFERS, FAILED, drift_document, drift_of, drift_status
 from modules.converge.holder import taken_over_text
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
-from modules.converge.process import INTERRUPTED, heed_sigterm
+from modules.converge.process import INTERRUPTED
 from modules.converge.run import Pass, one_pass
-from modules.converge.tell import say, tell_pass
+from modules.converge.stopped import doubtful, left_out
+from modules.converge.tell import say, say_what_follows, tell_drift, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
 from modules.reporting.left_behind import Left
 
-_DIFFERS = 2
-_REFUSED = 1
 # Deploys that end with a gate, and so with figures.
 _GATED = ("spark.py", "gate.py")
 
 
-def main(
+def main(  # noqa: PLR0917
     deploy: Annotated[str, typer.Argument(help="the deploy file")] = "deploys/spark.py",
     limit: Annotated[list[str] | None, typer.Option(help="only these hosts or groups; may repeat")] = None,
     dry: Annotated[bool, typer.Option(help="change nothing; exit 2 when a host differs from the fleet file")] = False,
+    drift: Annotated[bool, typer.Option(help="as --dry, and list what differs, thing by thing; 3: unknown")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="with --drift: the list as JSON, too, on stdout")] = False,
+    confirm: Annotated[bool, typer.Option(help="ask at the terminal before the change")] = False,
 ) -> None:
     """Run DEPLOY over the fleet that TINDERBOX_FLEET names (default: the lab): a dry run first, then the change.
 
     Exit status: 0 all hosts are as they should be; 1 a host failed or was refused, or the fleet file or the limit was
-    refused; 2 in a dry run, a host differs; 130 interrupted.
+    refused, or another run holds the fleet; 2 in a dry run, a host differs; 3 with --drift, no host is seen to differ,
+    and one could not be looked at; 130 interrupted.
     """
-    heed_sigterm()
+    heed()
     given = limit or []
     try:
         fleet = load_fleet()
     except FleetError as error:
         raise _refused(str(error)) from error
     problem = limit_problem(given, fleet)
+    if confirm and not sys.stdin.isatty():
+        problem = "--confirm asks at a terminal, and there is none; leave it out to have the change made unasked"
     if problem is not None:
         raise _refused(problem)
     if not Path(deploy).is_file():
@@ -49,12 +60,14 @@ def main(
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
     try:
+        if drift:
+            raise typer.Exit(_drifted(fleet, deploy, names_of(given), as_json=as_json))
         if dry:
             raise typer.Exit(_looked(fleet, deploy, names_of(given)))
         with held(fleet, deploy) as before:
             if before is not None:
                 say(taken_over_text(before, time.time()), "yellow")
-            raise typer.Exit(_converged(fleet, deploy, names_of(given)))
+            raise typer.Exit(_converged(fleet, deploy, names_of(given), confirm=confirm))
     except HeldError as error:
         raise _refused(str(error)) from error
     except KeyboardInterrupt as error:
@@ -65,7 +78,7 @@ def main(
 
 def _refused(text: str) -> typer.Exit:
     say(text, "red")
-    return typer.Exit(_REFUSED)
+    return typer.Exit(FAILED)
 
 
 def _looked(fleet: Fleet, deploy: str, limits: list[str]) -> int:
@@ -74,22 +87,45 @@ def _looked(fleet: Fleet, deploy: str, limits: list[str]) -> int:
     if seen.interrupted:
         return INTERRUPTED
     if not seen.succeeded:
-        return seen.status or _REFUSED
-    return _DIFFERS if seen.outcome.changed or seen.outcome.refused else 0
+        return seen.status or FAILED
+    return DIFFERS if seen.outcome.changed or seen.outcome.refused else 0
 
 
-def _converged(fleet: Fleet, deploy: str, limits: list[str]) -> int:
+def _drifted(fleet: Fleet, deploy: str, limits: list[str], *, as_json: bool) -> int:
+    seen = one_pass(deploy, limits, dry=True)
+    if seen.interrupted:
+        tell_pass(seen)
+        return INTERRUPTED
+    if not seen.finished and not seen.outcome.failed:
+        tell_pass(seen)
+        return FAILED
+    drift = drift_of(hosts_within(limits, fleet), seen)
+    tell_drift(drift, seen.seconds)
+    if as_json:
+        print(json.dumps(drift_document(fleet.name, drift, seen.seconds), indent=1))  # noqa: T201
+    return drift_status(drift)
+
+
+def _converged(fleet: Fleet, deploy: str, limits: list[str], *, confirm: bool) -> int:
     """A dry run, and the change of the hosts that it leaves; hosts that fail there, or would be refused, stay as is."""
     foreseen = one_pass(deploy, limits, dry=True)
-    tell_pass(foreseen, first=True)
-    status = INTERRUPTED if foreseen.interrupted else 0 if foreseen.succeeded and not foreseen.outcome.refused else 1
-    failed = foreseen.stopped
+    tell_pass(foreseen)
+    failed = left_out(foreseen)
     # Also those without a difference of their own: they give weights and images to the others.
     left = [host for host in hosts_within(limits, fleet) if host not in failed]
-    if status != INTERRUPTED and foreseen.finished and foreseen.outcome.changed and left:
-        done = _applied(deploy, limits if not failed else left)
+    unsure = [host for host in doubtful(foreseen) if host in left]
+    aborted = not foreseen.finished and not foreseen.outcome.failed
+    status = INTERRUPTED if foreseen.interrupted else FAILED if failed or aborted else 0
+    if status != INTERRUPTED and not aborted and (foreseen.outcome.changed or unsure) and left:
+        if confirm:
+            tell_drift(drift_of(left, foreseen), foreseen.seconds)
+            if not typer.confirm("Make this change?", err=True):
+                say("nothing was changed", "yellow")
+                return status
+        say_what_follows(unsure)
+        done = _applied(deploy, left if failed else limits)
         failed = sorted({*failed, *done.stopped})
-        status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or 1)
+        status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or FAILED)
     if status != INTERRUPTED and Path(deploy).name in _GATED:
         # Here and not above: a run that is refused shall not wait for rich's tables to be loaded.
         from modules.reporting.table import print_table

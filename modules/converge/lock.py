@@ -1,8 +1,8 @@
 """One run at a time per fleet, on this machine: a lock that names its holder and does not survive it.
 
 The lock is the kernel's (flock), so that a holder that dies, however it does, holds nothing any more. It lies where
-every user of the machine can come (`folder`), since two people may change one fleet from two checkouts. Runs from other
-machines are kept apart by the hosts: see `modules.operations.host_hold`.
+every user of the machine can come (`shared_folder`), since two people may change one fleet from two checkouts. Runs
+from other machines are kept apart by the hosts: see `modules.operations.host_hold`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import hashlib
 import os
 import re
 import socket
-import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,23 +21,14 @@ from pathlib import Path
 from modules.converge.holder import refused_text
 from modules.converge.process import pass_on
 from modules.fleet import Fleet
+from modules.fleet.shared import shared_folder
 from modules.spec.holder import HOLDER, LOCK, Holder, parse_holder
 
-_SHARED = Path("/run/lock")
 _LONGEST = 4096
 
 
 class HeldError(Exception):
     """Another run holds the fleet; the text says who, since when, and what to do."""
-
-
-def folder() -> Path:
-    """/run/lock where every user may write there (Debian, Ubuntu), else the machine's folder for temporary files."""
-    try:
-        everybody = _SHARED.stat().st_mode & stat.S_IWOTH
-    except OSError:
-        everybody = 0
-    return _SHARED if everybody else Path(tempfile.gettempdir())
 
 
 def lock_name(fleet: Fleet) -> str:
@@ -58,7 +47,7 @@ def held(fleet: Fleet, deploy: str, *, within: Path | None = None) -> Iterator[H
 
     Raises `HeldError`: another run holds it, or the lock can not be made.
     """
-    path = (within or folder()) / lock_name(fleet)
+    path = (within or shared_folder()) / lock_name(fleet)
     try:
         lock = _opened(path)
     except OSError as error:

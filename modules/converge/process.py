@@ -13,25 +13,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from modules.reporting.differences import DIFFERENCES_FILE, Difference, read_differences
 from modules.reporting.host_errors import ERRORS_FILE, HostError, read_errors
 from modules.reporting.left_behind import LEFT_FILE, Left, read_left
 
 ROOT = Path(__file__).resolve().parents[2]
 # pyinfra finishes the operation in flight before it honours an interrupt; a job on the host outlives it anyway.
-_GRACE_S = 4.0
+_GRACE_S = 3.5
 INTERRUPTED = 130
 _ASKED = {signal.SIGINT, signal.SIGTERM}
 
 
 @dataclass(frozen=True)
 class Finished:
-    """`status` as of a shell: 130 after an interrupt. `errors`: by host. `left`: what goes on after an interrupt."""
+    """`status` as of a shell: 130 after an interrupt. `errors`: by host. `left`: what goes on after an interrupt.
+
+    `differences`: what a dry run has found, in order.
+    """
 
     status: int
     results: str
     seconds: float
     errors: dict[str, list[HostError]] = field(default_factory=dict)
     left: Left = field(default_factory=Left)
+    differences: list[Difference] = field(default_factory=list)
 
 
 # What every pyinfra of this process gets: open files (of the fleet's lock), and environment variables.
@@ -52,11 +57,6 @@ def pass_on(file: int, variables: Mapping[str, str]) -> Iterator[None]:
             _variables.pop(name, None)
 
 
-def heed_sigterm() -> None:
-    """Let SIGTERM interrupt this process as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-
 def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:
     """Run a deploy file over the fleet; progress goes to the terminal, the results are returned."""
     command = [
@@ -72,8 +72,12 @@ def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:
     with tempfile.TemporaryDirectory(prefix="tinderbox-") as folder:
         errors, left = Path(folder) / "errors.jsonl", Path(folder) / "left.json"
         told = {"PYINFRA_PROGRESS": "off", ERRORS_FILE: str(errors), LEFT_FILE: str(left)}
+        differences = Path(folder) / "differences.jsonl"
+        if dry:
+            told[DIFFERENCES_FILE] = str(differences)
         status, results = _run(command, os.environ | _variables | told)
-        return Finished(status, results, time.monotonic() - started, read_errors(errors), read_left(left))
+        seconds = time.monotonic() - started
+        return Finished(status, results, seconds, read_errors(errors), read_left(left), read_differences(differences))
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:

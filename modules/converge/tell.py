@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
+from modules.converge.drift import HostDrift, drift_lines
 from modules.converge.run import Pass
 from modules.converge.summary import summary
 
@@ -15,8 +18,15 @@ def say(text: str, style: str) -> None:
     _console.print(text, style=style, markup=False, soft_wrap=True)
 
 
-def tell_pass(done: Pass, *, first: bool = False) -> None:
-    """What a pass did, or would do. `first`: it is the dry run before a change, and no more is to be said of none."""
+def tell_drift(drift: Sequence[HostDrift], seconds: float) -> None:
+    """What differs, thing by thing."""
+    for line, style in drift_lines(drift):
+        say(line, style)
+    say(f"took {seconds:.1f} s", "dim")
+
+
+def tell_pass(done: Pass) -> None:
+    """What a pass did, or would do."""
     if done.interrupted:
         say(done.left.text(), "yellow")
         return
@@ -25,10 +35,12 @@ def tell_pass(done: Pass, *, first: bool = False) -> None:
             say(line, style)
     if not done.finished:
         say(f"no host finished ({done.seconds:.1f} s); the cause stands above", "red")
-    elif not first or not done.outcome.changed:
+    else:
         say(f"took {done.seconds:.1f} s", "dim")
-    if first and done.finished and done.outcome.changed:
-        say(
-            f"nothing was changed yet ({done.seconds:.1f} s); now the change, and what follows from it",
-            "dim",
-        )
+
+
+def say_what_follows(unsure: Sequence[str]) -> None:
+    """Between the dry run and the change. `unsure`: hosts that could not be looked at wholly."""
+    if unsure:
+        say(f"{', '.join(unsure)}: looked at anew, once our programs are there", "yellow")
+    say("nothing was changed yet; now the change, and what follows from it", "dim")

@@ -10,7 +10,6 @@ one of them does. It runs on until a wanted one starts; whoever starts one by `m
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -88,7 +87,9 @@ def _placed(path: Path, others: Sequence[str]) -> bool:
     if text == found:
         return False
     if text is None:
-        shutil.rmtree(path.parent)
+        path.unlink()
+        with suppress(OSError):
+            path.parent.rmdir()  # unless the owner has a file of their own there
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)

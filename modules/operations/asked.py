@@ -10,6 +10,9 @@ FORCE = "TINDERBOX_FORCE"
 SERVICE = "TINDERBOX_SERVICE"
 RELEASE = "TINDERBOX_RELEASE"
 REMOVE = "TINDERBOX_REMOVE"
+NIGHTLY, NIGHTLY_AT = "TINDERBOX_NIGHTLY", "TINDERBOX_NIGHTLY_AT"
+NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_GATE"
+_NIGHT = "*-*-* 03:00:00"
 
 
 def forced() -> bool:
@@ -30,6 +33,26 @@ def asked_release() -> str | None:
 def asked_removals() -> frozenset[str]:
     """What else is to go with a service: `TINDERBOX_REMOVE=weights,images`."""
     return frozenset(word.strip() for word in os.environ.get(REMOVE, "").split(",") if word.strip())
+
+
+def nightly_off() -> bool:
+    """Whether the nightly check is to go: `TINDERBOX_NIGHTLY=off`."""
+    return os.environ.get(NIGHTLY) == "off"
+
+
+def nightly_at() -> str:
+    """When it runs, in systemd's words: `TINDERBOX_NIGHTLY_AT`; at three, and up to half an hour later."""
+    return os.environ.get(NIGHTLY_AT) or _NIGHT
+
+
+def nightly_metrics() -> str | None:
+    """Where it leaves its figures for node exporter: `TINDERBOX_NIGHTLY_METRICS`."""
+    return os.environ.get(NIGHTLY_METRICS) or None
+
+
+def nightly_gate() -> bool:
+    """Whether it measures the services, too: unless `TINDERBOX_NIGHTLY_GATE=0`."""
+    return os.environ.get(NIGHTLY_GATE, "1") != "0"
 
 
 def operator() -> str:

@@ -13,7 +13,10 @@ from modules.facts.docker_daemon import CONFIG, DEVICES, DaemonState, DockerDaem
 from modules.facts.hostside import HOME
 from modules.facts.survey import Question
 from modules.operations.apt import install_job
+from modules.operations.differences import differs, files_differ
 from modules.operations.docker_config import (
+    PROXY_ENVIRONMENT,
+    Config,
     ConfigError,
     merged,
     parsed,
@@ -99,13 +102,30 @@ def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Gene
     certificates = unsettled(registry_certificates(network, ca_bundle, found.registry_certificates), found.files)
     if found.stale_devices:
         host.log(f"{DEVICES} is renewed: {found.stale_devices[0]}, which it names, is not there any more")
+        differs(DEVICES, f"names {found.stale_devices[0]}, which is not there")
         yield renewed_devices()
     elif found.enabled and not certificates and not reasons:
         host.noop("dockerd is set up and runs")
         return
+    _tell(found, config, wanted, [*certificates, *restarting], reasons)
     yield from settle(certificates)
     if not found.enabled:
         yield StringCommand("systemctl enable docker.service")
     if reasons:
         host.log(f"dockerd is restarted: {', '.join(reasons)}")
         yield restart(restarting)
+
+
+def _tell(found: DaemonState, config: Config, wanted: Config, files: list[ManagedFile], reasons: list[str]) -> None:
+    """What differs, for a dry run."""
+    for key in sorted(wanted.keys() | config.keys()):
+        if wanted.get(key) != config.get(key):
+            differs(CONFIG, f"{key} is {json.dumps(config.get(key))}, and should be {json.dumps(wanted.get(key))}")
+    others = [file for file in files if file.path != CONFIG]
+    # A proxy's address can hold a password.
+    files_differ(others, found.files, secret=(PROXY_ENVIRONMENT,))
+    if not found.enabled:
+        differs("unit docker.service", "is not enabled")
+    for reason in reasons:
+        if not reason.endswith(" changes"):
+            differs("dockerd", reason)

@@ -11,6 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.survey import Question
 from modules.facts.tools import ToolsInUse
+from modules.operations.differences import differs
 from modules.operations.hostside import programs
 from modules.operations.job import Job, run_job
 from modules.release import layout
@@ -31,8 +32,10 @@ def tools_installed() -> Generator[PyinfraCommand, None, None]:
     pip takes its index, its proxy and the trusted authorities from the site's network settings, as every job does.
     """
     wanted = lock_identity(programs()["tools.lock"])
-    if TOOLS_THERE.of(host) == wanted:
+    found = TOOLS_THERE.of(host)
+    if found == wanted:
         host.noop(f"tools {wanted} are in use")
         return
+    differs("the tools' environment", f"is {found or 'not there'}, and should be {wanted}")
     command = (layout.PYTHON, str(layout.PROGRAMS / "install_tools.py"))
     yield from run_job(Job("tools", wanted, "tools", command, _TIMEOUT_S, "fetch"))

@@ -27,7 +27,7 @@ from modules.operations.interrupt import end_run
 from modules.reporting.left_behind import LEFT_FILE, Left, note_left
 
 # Hosts that have not answered by then are told as unknown: an operator who leaves is not kept waiting.
-PATIENCE_S = 2
+PATIENCE_S = 2  # whole seconds, for pyinfra
 _STEP_S = 0.1
 _JOBS = "/var/lib/tinderbox/jobs"
 _OFFER = "tinderbox-offer.service"

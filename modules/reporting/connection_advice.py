@@ -35,6 +35,11 @@ _ADVICE = {
 }
 
 
+def is_of_the_connection(said: str) -> bool:
+    """Whether an error says that a host was not reached."""
+    return any(said.startswith(starts) for starts in _ADVICE)
+
+
 def advice(said: str, host: ResolvedHost, fleet: Path) -> str | None:
     """What to do about an error of pyinfra's SSH connector; None where `said` is another error.
 

@@ -1,0 +1,92 @@
+"""One run at a time changes a fleet, on one controller and from several."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from modules.converge.lock import held, lock_name
+from modules.fleet import load_fleet
+from modules.lab.layout import ROOT
+from modules.operations.host_hold import _FROM_INPUT
+from modules.spec.holder import Holder
+from tests.lab.lab_driver import Lab
+
+pytestmark = pytest.mark.lab
+HOST = "spark-2"
+SETTINGS = "/etc/tinderbox/network.env"
+ANNA = Holder("anna", "elsewhere", 4711, "deploys/spark.py", time.time(), "/home/anna/office.yaml")
+
+
+@contextmanager
+def held_by(lab: Lab, holder: Holder, lock: str | None = None) -> Iterator[None]:
+    """While this lasts, another controller's run holds the host. `lock`: of that controller's own."""
+    program = (ROOT / "modules/hostside/hold_host.py").read_bytes()
+    document = json.dumps(json.loads(holder.document()) | ({"lock": lock} if lock else {}))
+    words = ["sudo", "python3", "-c", _FROM_INPUT, str(len(program)), document]
+    argv = ["ssh", "-F", str(lab.layout.ssh_config), HOST, shlex.join(words)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(program)
+        child.stdin.flush()
+        assert json.loads(child.stdout.readline()) == {"holds": True}
+        yield
+        child.stdin.close()
+
+
+@pytest.fixture
+def fleet(lab: Lab) -> Path:
+    """With something to do on the host."""
+    path = lab.fleet_of(HOST)
+    assert lab.converge("deploys/site.py", fleet=path).rc == 0
+    lab.ssh(HOST, f"sudo rm -f {SETTINGS}")
+    return path
+
+
+def is_settled(lab: Lab) -> bool:
+    return lab.ssh(HOST, f"test -e {SETTINGS}", check=False).rc == 0
+
+
+def test_another_controller_is_told_by_the_host_who_changes_it(lab: Lab, fleet: Path) -> None:
+    with held_by(lab, ANNA):
+        run = lab.converge("deploys/site.py", fleet=fleet)
+        assert run.rc == 1, run.text
+        for said in (
+            f"{HOST}: FAILED at Site | No other run changes this host",
+            "another run changes this host: anna@elsewhere, process 4711, deploys/spark.py of /home/anna/office.yaml",
+            "Nothing was changed here. Wait until that run has ended",
+        ):
+            assert said in run.stderr
+        assert not is_settled(lab)
+        dry = lab.converge("deploys/site.py", "--drift", fleet=fleet)
+        assert dry.rc == 2, dry.text
+    run = lab.converge("deploys/site.py", fleet=fleet)
+    assert run.rc == 0, run.text
+    assert is_settled(lab)
+    assert lab.ssh(HOST, "cat /run/tinderbox/run.lock").stdout == ""
+
+
+def test_what_a_dead_run_of_this_controller_left_holding_a_host_makes_way(lab: Lab, fleet: Path) -> None:
+    with held_by(lab, ANNA, lock_name(load_fleet(fleet))):
+        run = lab.converge("deploys/site.py", fleet=fleet)
+        assert run.rc == 0, run.text
+    assert is_settled(lab)
+
+
+def test_a_second_run_on_this_controller_is_refused_and_looking_is_not(lab: Lab, fleet: Path) -> None:
+    with held(load_fleet(fleet), "deploys/spark.py"):
+        run = lab.converge("deploys/site.py", fleet=fleet)
+        assert run.rc == 1, run.text
+        assert "is being changed by another run: " in run.stderr
+        assert "Dry runs (--dry, --drift) and reports need no lock" in run.stderr
+        assert "Connecting to hosts" not in run.stderr
+        assert lab.converge("deploys/site.py", "--dry", fleet=fleet).rc == 2
+    assert lab.converge("deploys/site.py", fleet=fleet).rc == 0
