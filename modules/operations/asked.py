@@ -10,6 +10,8 @@ FORCE = "TINDERBOX_FORCE"
 SERVICE = "TINDERBOX_SERVICE"
 RELEASE = "TINDERBOX_RELEASE"
 REMOVE = "TINDERBOX_REMOVE"
+# Set by `modules.converge` for the runs of a rollout.
+ROLLOUT = "TINDERBOX_ROLLOUT"
 
 
 def forced() -> bool:
@@ -30,6 +32,11 @@ def asked_release() -> str | None:
 def asked_removals() -> frozenset[str]:
     """What else is to go with a service: `TINDERBOX_REMOVE=weights,images`."""
     return frozenset(word.strip() for word in os.environ.get(REMOVE, "").split(",") if word.strip())
+
+
+def rollout() -> str:
+    """The rollout and its step that this run is a part of, as `5f3a1c2b: batch 2 of 5`; empty where it is of none."""
+    return os.environ.get(ROLLOUT, "")
 
 
 def operator() -> str:
