@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from modules.converge.limits import limit_problem, names_of
-from modules.converge.outcome import NoResultsError, Outcome, parse_outcome
-from modules.converge.process import Finished, heed_sigterm, run_pyinfra
-from modules.converge.summary import completed, summary
-from modules.fleet import FleetError, load_fleet
+from modules.converge.holder import taken_over_text
+from modules.converge.limits import hosts_within, limit_problem, names_of
+from modules.converge.lock import HeldError, held
+from modules.converge.process import INTERRUPTED, heed_sigterm
+from modules.converge.run import Pass, one_pass
+from modules.converge.tell import say, tell_pass
+from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
 
 _DIFFERS = 2
 _REFUSED = 1
-_INTERRUPTED = 130
 # Deploys that end with a gate, and so with figures.
 _GATED = ("spark.py", "gate.py")
-console = Console(stderr=True, highlight=False)
 
 
 def main(
@@ -28,10 +29,10 @@ def main(
     limit: Annotated[list[str] | None, typer.Option(help="only these hosts or groups; may repeat")] = None,
     dry: Annotated[bool, typer.Option(help="change nothing; exit 2 when a host differs from the fleet file")] = False,
 ) -> None:
-    """Run DEPLOY over the fleet that TINDERBOX_FLEET names (default: the lab).
+    """Run DEPLOY over the fleet that TINDERBOX_FLEET names (default: the lab): a dry run first, then the change.
 
-    Exit status: 0 all hosts are as they should be; 1 a host failed, or the fleet file or the limit was refused; 2 in a
-    dry run, a host differs; 130 interrupted.
+    Exit status: 0 all hosts are as they should be; 1 a host failed or was refused, or the fleet file or the limit was
+    refused; 2 in a dry run, a host differs; 130 interrupted.
     """
     heed_sigterm()
     given = limit or []
@@ -45,45 +46,58 @@ def main(
     if not Path(deploy).is_file():
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
-    _print(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
-    status, failed = _report(run_pyinfra(deploy, limits=names_of(given), dry=dry), dry=dry)
-    if not dry and status != _INTERRUPTED and Path(deploy).name in _GATED:
+    say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
+    if dry:
+        raise typer.Exit(_looked(fleet, deploy, names_of(given)))
+    try:
+        with held(fleet, deploy) as before:
+            if before is not None:
+                say(taken_over_text(before, time.time()), "yellow")
+            raise typer.Exit(_converged(fleet, deploy, names_of(given)))
+    except HeldError as error:
+        raise _refused(str(error)) from error
+
+
+def _refused(text: str) -> typer.Exit:
+    say(text, "red")
+    return typer.Exit(_REFUSED)
+
+
+def _looked(fleet: Fleet, deploy: str, limits: list[str]) -> int:
+    seen = one_pass(deploy, limits, dry=True)
+    tell_pass(seen)
+    if seen.interrupted:
+        return INTERRUPTED
+    if not seen.succeeded:
+        return seen.status or _REFUSED
+    return _DIFFERS if seen.outcome.changed or seen.outcome.refused else 0
+
+
+def _converged(fleet: Fleet, deploy: str, limits: list[str]) -> int:
+    """A dry run, and the change of the hosts that it leaves; hosts that fail there, or would be refused, stay as is."""
+    foreseen = one_pass(deploy, limits, dry=True)
+    tell_pass(foreseen, first=True)
+    status = INTERRUPTED if foreseen.interrupted else 0 if foreseen.succeeded and not foreseen.outcome.refused else 1
+    failed = foreseen.stopped
+    # Also those without a difference of their own: they give weights and images to the others.
+    left = [host for host in hosts_within(limits, fleet) if host not in failed]
+    if status != INTERRUPTED and foreseen.finished and foreseen.outcome.changed and left:
+        done = _applied(deploy, limits if not failed else left)
+        failed = sorted({*failed, *done.stopped})
+        status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or 1)
+    if status != INTERRUPTED and Path(deploy).name in _GATED:
         # Here and not above: a run that is refused shall not wait for rich's tables to be loaded.
         from modules.reporting.table import print_table
 
         print_table(fleet, failed)
-    raise typer.Exit(status)
+    return status
 
 
-def _refused(text: str) -> typer.Exit:
-    _print(text, "red")
-    return typer.Exit(_REFUSED)
-
-
-def _print(text: str, style: str) -> None:
-    console.print(text, style=style, markup=False, soft_wrap=True)
-
-
-def _report(finished: Finished, *, dry: bool) -> tuple[int, list[str]]:
-    """The exit status, and the hosts that failed."""
-    if finished.status == _INTERRUPTED:
-        _print("interrupted; jobs that run on hosts go on, and the next run picks them up", "yellow")
-        return _INTERRUPTED, []
-    try:
-        results: Outcome | None = parse_outcome(finished.results, dry=dry)
-    except NoResultsError:
-        results = None
-    outcome = completed(results, finished.errors, dry=dry)
-    if results is not None or outcome.failed or outcome.refused:
-        for line, style in summary(outcome, finished.errors, dry=dry):
-            _print(line, style)
-    if results is None:
-        _print(f"no host finished ({finished.seconds:.1f} s); the cause stands above", "red")
-        return finished.status or 1, list(outcome.failed)
-    _print(f"took {finished.seconds:.1f} s", "dim")
-    if outcome.failed or finished.status != 0:
-        return finished.status or 1, list(outcome.failed)
-    return (_DIFFERS if dry and (outcome.changed or outcome.refused) else 0), []
+def _applied(deploy: str, hosts: Sequence[str]) -> Pass:
+    """The change itself."""
+    done = one_pass(deploy, hosts, dry=False)
+    tell_pass(done)
+    return done
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from modules.reporting.host_errors import ERRORS_FILE, HostError, read_errors
 ROOT = Path(__file__).resolve().parents[2]
 # pyinfra finishes the operation in flight before it honours an interrupt; a job on the host outlives it anyway.
 _GRACE_S = 4.0
-_INTERRUPTED = 130
+INTERRUPTED = 130
 _ASKED = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -28,6 +30,24 @@ class Finished:
     results: str
     seconds: float
     errors: dict[str, list[HostError]] = field(default_factory=dict)
+
+
+# What every pyinfra of this process gets: open files (of the fleet's lock), and environment variables.
+_files: list[int] = []
+_variables: dict[str, str] = {}
+
+
+@contextmanager
+def pass_on(file: int, variables: Mapping[str, str]) -> Iterator[None]:
+    """While this lasts, have every pyinfra that is started here keep `file` open, and know these variables."""
+    _files.append(file)
+    _variables.update(variables)
+    try:
+        yield
+    finally:
+        _files.remove(file)
+        for name in variables:
+            _variables.pop(name, None)
 
 
 def heed_sigterm() -> None:
@@ -49,7 +69,7 @@ def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tinderbox-") as folder:
         errors = Path(folder) / "errors.jsonl"
-        status, results = _run(command, os.environ | {"PYINFRA_PROGRESS": "off", ERRORS_FILE: str(errors)})
+        status, results = _run(command, os.environ | _variables | {"PYINFRA_PROGRESS": "off", ERRORS_FILE: str(errors)})
         return Finished(status, results, time.monotonic() - started, read_errors(errors))
 
 
@@ -58,14 +78,15 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
     # traceback.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED)
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as child:
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        pass_fds=tuple(_files),
+    ) as child:  # fmt: skip
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKED)
             results, _ = child.communicate()
         except KeyboardInterrupt:
             _interrupt(child)
-            return _INTERRUPTED, ""
+            return INTERRUPTED, ""
     return child.returncode if child.returncode >= 0 else 128 - child.returncode, results
 
 

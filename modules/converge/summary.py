@@ -11,6 +11,8 @@ from modules.reporting.host_errors import HostError
 Errors = Mapping[str, Sequence[HostError]]
 # Of a long error, such as a job's last log lines: how many are repeated at its start and at its end.
 _FIRST, _LAST = 1, 5
+# Of what a host would change: so many stand on one line; more are told stage by stage.
+_ON_ONE_LINE = 3
 
 
 def completed(outcome: Outcome | None, errors: Errors, *, dry: bool) -> Outcome:
@@ -42,13 +44,33 @@ def summary(outcome: Outcome, errors: Errors, *, dry: bool) -> list[tuple[str, s
             lines.append((f"{host}: would be refused at {name}", "red"))
             lines += [(f"    {line}", "red") for line in excerpt([e for e in errors[host] if e["operation"] == name])]
     verb = "would change" if dry else "changed"
-    lines += [
-        (f"{host}: {verb} {len(names)}: {', '.join(names)}", "yellow")
-        for host, names in sorted(outcome.changed.items())
-    ]
+    for hosts, names in alike(outcome.changed):
+        head = f"{', '.join(hosts)}: {verb} {len(names)}"
+        if len(names) <= _ON_ONE_LINE:
+            lines.append((f"{head}: {', '.join(names)}", "yellow"))
+        else:
+            lines.append((f"{head}:", "yellow"))
+            lines += [(f"    {stage}: {', '.join(of)}", "yellow") for stage, of in by_stage(names).items()]
     if not outcome.changed and not outcome.failed and not outcome.refused:
         lines.append((f"no change on any host ({outcome.operations} operations)", "green"))
     return lines
+
+
+def alike(changed: Mapping[str, Sequence[str]]) -> list[tuple[list[str], Sequence[str]]]:
+    """Hosts of which the same is to be told, together: a fleet that is new has a list as long as one host's."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for host, names in sorted(changed.items()):
+        groups.setdefault(tuple(names), []).append(host)
+    return [(hosts, names) for names, hosts in groups.items()]
+
+
+def by_stage(names: Sequence[str]) -> dict[str, list[str]]:
+    """Operations by their stage, which pyinfra puts before their name."""
+    stages: dict[str, list[str]] = {}
+    for name in names:
+        stage, _, rest = name.rpartition(" | ")
+        stages.setdefault(stage or "other", []).append(rest)
+    return stages
 
 
 def excerpt(errors: Sequence[HostError]) -> list[str]:

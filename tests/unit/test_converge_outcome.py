@@ -87,8 +87,7 @@ def test_a_dry_run_says_what_would_be_refused_and_why_and_not_that_it_would_chan
     assert [line for line, _ in summary(outcome, {"spark-1": [refusal]}, dry=True)] == [
         "spark-1: would be refused at service",
         "    not tried again: too slow",
-        "spark-1: would change 1: site",
-        "spark-2: would change 1: site",
+        "spark-1, spark-2: would change 1: site",
     ]
     only = completed(Outcome(operations=1, changed={"spark-1": ["service"]}), {"spark-1": [refusal]}, dry=True)
     assert (only.changed, only.refused) == ({}, {"spark-1": ["service"]})
@@ -104,6 +103,18 @@ def test_a_dry_run_lists_what_would_change() -> None:
     plan = ({"name": "one", "hosts_with_change": ["spark-1"]}, {"name": "two", "hosts_with_change": []})
     text = json.dumps({"plan": list(plan), "results": None})
     assert parse_outcome(text, dry=True).changed == {"spark-1": ["one"]}
+
+
+def test_a_long_list_of_changes_is_told_stage_by_stage_and_once_for_hosts_of_which_the_same_is_true() -> None:
+    names = ["Site | programs", "Site | proxies", "CUDA | Package x", "requirement met"]
+    outcome = Outcome(operations=4, changed={"spark-1": names, "spark-2": names, "spark-3": names[:1]})
+    assert [line for line, _ in summary(outcome, {}, dry=True)] == [
+        "spark-1, spark-2: would change 4:",
+        "    Site: programs, proxies",
+        "    CUDA: Package x",
+        "    other: requirement met",
+        "spark-3: would change 1: Site | programs",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[]", "{}", json.dumps({"plan": [], "results": None})])
