@@ -13,6 +13,7 @@ from modules.converge.holder import taken_over_text
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED, heed_sigterm
+from modules.converge.rolling import STEPWISE, roll_out, why_of
 from modules.converge.run import Pass, one_pass
 from modules.converge.tell import say, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
@@ -81,7 +82,12 @@ def _converged(fleet: Fleet, deploy: str, limits: list[str]) -> int:
     failed = foreseen.stopped
     # Also those without a difference of their own: they give weights and images to the others.
     left = [host for host in hosts_within(limits, fleet) if host not in failed]
-    if status != INTERRUPTED and foreseen.finished and foreseen.outcome.changed and left:
+    if status != INTERRUPTED and fleet.strategy is not None and Path(deploy).name == STEPWISE:
+        # Also those that failed: which releases are barred where decides for the others.
+        if foreseen.finished and foreseen.outcome.changed:
+            refused = {host: why_of(foreseen, host) for host in foreseen.outcome.refused}
+            status, failed = roll_out(fleet, fleet.strategy, hosts_within(limits, fleet), refused)
+    elif status != INTERRUPTED and foreseen.finished and foreseen.outcome.changed and left:
         done = _applied(deploy, limits if not failed else left)
         failed = sorted({*failed, *done.stopped})
         status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or 1)

@@ -44,7 +44,8 @@ class Run(Protocol):
 class Rollout:
     """One rollout over `hosts` (in the fleet file's order).
 
-    `groups`: of every host of the fleet. `say`: tells people. `now`: UTC, to the second.
+    `groups`: of every host of the fleet. `refused`: host → why a dry run knows that its turn would be. `say`: tells
+    people. `now`: UTC, to the second.
     """
 
     strategy: Strategy
@@ -54,6 +55,7 @@ class Rollout:
     say: Callable[[str], None]
     now: Callable[[], str]
     by: str = ""
+    refused: Mapping[str, str] = field(default_factory=dict)
     status: int = 0
     record: RolloutRecord | None = None
 
@@ -63,8 +65,10 @@ class Rollout:
         prepared = self.run(PREPARE, self.hosts)
         if prepared.status == INTERRUPTED:
             return INTERRUPTED
-        skipped = dict(prepared.failed)
         said = {one.name: one for one in prepared.told}
+        # What is barred is told by the survey, and counts; another reason, as a taken port, is no word on a release.
+        refused = {name: why for name, why in self.refused.items() if name in said and said[name].turn}
+        skipped = {**refused, **prepared.failed}
         told = [said.get(name, HostSurvey(name)) for name in self.hosts if name not in skipped]
         if not told:
             return prepared.status or 1
@@ -165,11 +169,10 @@ def announced(made: Plan, strategy: Strategy) -> list[str]:
     """What is going to happen."""
     if not made.to_change and not made.barred:
         return [f"rollout {made.id}: no host needs a turn"]
-    told = [f"{name} ({', '.join(step.hosts or ('served already',))})" for step in made.steps for name in [step.name]]
-    lines = [f"rollout {made.id}: {', '.join(told)}"] if made.steps else []
     if made.refused:
-        lines.append(f"rollout {made.id}: not begun: {made.refused}")
-    elif made.steps and made.steps[0].is_canary and made.steps[0].soak:
+        return [f"rollout {made.id}: not begun: {made.refused}"]
+    lines = [f"rollout {made.id}: {'; '.join(step.told() for step in made.steps)}"] if made.steps else []
+    if made.steps and made.steps[0].soak:
         lines.append(f"the canary serves for {strategy.soak} before others follow")
     return lines
 
