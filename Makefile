@@ -27,8 +27,8 @@ demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
 converge: setup  ## bring the fleet to what its fleet file says
 	@$(converge)
 
-drift: setup  ## change nothing, exit 2 when a host differs from the fleet file
-	@$(converge) --dry
+drift: setup  ## change nothing, list what differs from the fleet file and exit 2; 3 when a host could not be looked at
+	@$(converge) --drift
 
 report: setup  ## a page of the fleet in reports/, JSON, JUnit, Prometheus; SHARE=1: an anonymous block to post, too
 	@python -m modules.reporting $(if $(LIMIT),--limit $(LIMIT)) $(if $(SHARE),--share)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,31 +11,35 @@ from typing import Annotated
 
 import typer
 
+from modules.converge.drift import DIFFERS, FAILED, drift_document, drift_of, drift_status
 from modules.converge.holder import taken_over_text
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED, heed_sigterm
 from modules.converge.rolling import STEPWISE, roll_out, why_of
 from modules.converge.run import Pass, one_pass
-from modules.converge.tell import say, tell_pass
+from modules.converge.tell import say, tell_drift, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
+from modules.reporting.left_behind import Left
 
-_DIFFERS = 2
-_REFUSED = 1
 # Deploys that end with a gate, and so with figures.
 _GATED = ("spark.py", "gate.py")
 
 
-def main(
+def main(  # noqa: PLR0917
     deploy: Annotated[str, typer.Argument(help="the deploy file")] = "deploys/spark.py",
     limit: Annotated[list[str] | None, typer.Option(help="only these hosts or groups; may repeat")] = None,
     dry: Annotated[bool, typer.Option(help="change nothing; exit 2 when a host differs from the fleet file")] = False,
+    drift: Annotated[bool, typer.Option(help="as --dry, and list what differs, thing by thing; 3: unknown")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="with --drift: the list as JSON, too, on stdout")] = False,
+    confirm: Annotated[bool, typer.Option(help="ask at the terminal before the change")] = False,
 ) -> None:
     """Run DEPLOY over the fleet that TINDERBOX_FLEET names (default: the lab): a dry run first, then the change.
 
     Exit status: 0 all hosts are as they should be; 1 a host failed or was refused, or the fleet file or the limit was
-    refused; 2 in a dry run, a host differs; 130 interrupted.
+    refused, or another run holds the fleet; 2 in a dry run, a host differs; 3 with --drift, no host is seen to differ,
+    and one could not be looked at; 130 interrupted.
     """
     heed_sigterm()
     given = limit or []
@@ -42,26 +48,34 @@ def main(
     except FleetError as error:
         raise _refused(str(error)) from error
     problem = limit_problem(given, fleet)
+    if confirm and not sys.stdin.isatty():
+        problem = "--confirm asks at a terminal, and there is none; leave it out to have the change made unasked"
     if problem is not None:
         raise _refused(problem)
     if not Path(deploy).is_file():
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
-    if dry:
-        raise typer.Exit(_looked(fleet, deploy, names_of(given)))
     try:
+        if drift:
+            raise typer.Exit(_drifted(fleet, deploy, names_of(given), as_json=as_json))
+        if dry:
+            raise typer.Exit(_looked(fleet, deploy, names_of(given)))
         with held(fleet, deploy) as before:
             if before is not None:
                 say(taken_over_text(before, time.time()), "yellow")
-            raise typer.Exit(_converged(fleet, deploy, names_of(given)))
+            raise typer.Exit(_converged(fleet, deploy, names_of(given), confirm=confirm))
     except HeldError as error:
         raise _refused(str(error)) from error
+    except KeyboardInterrupt as error:
+        # Between two runs of pyinfra; typer would end with 1.
+        say(Left().text(), "yellow")
+        raise typer.Exit(INTERRUPTED) from error
 
 
 def _refused(text: str) -> typer.Exit:
     say(text, "red")
-    return typer.Exit(_REFUSED)
+    return typer.Exit(FAILED)
 
 
 def _looked(fleet: Fleet, deploy: str, limits: list[str]) -> int:
@@ -70,11 +84,26 @@ def _looked(fleet: Fleet, deploy: str, limits: list[str]) -> int:
     if seen.interrupted:
         return INTERRUPTED
     if not seen.succeeded:
-        return seen.status or _REFUSED
-    return _DIFFERS if seen.outcome.changed or seen.outcome.refused else 0
+        return seen.status or FAILED
+    return DIFFERS if seen.outcome.changed or seen.outcome.refused else 0
 
 
-def _converged(fleet: Fleet, deploy: str, limits: list[str]) -> int:
+def _drifted(fleet: Fleet, deploy: str, limits: list[str], *, as_json: bool) -> int:
+    seen = one_pass(deploy, limits, dry=True)
+    if seen.interrupted:
+        tell_pass(seen)
+        return INTERRUPTED
+    if not seen.finished and not seen.outcome.failed:
+        tell_pass(seen)
+        return FAILED
+    drift = drift_of(hosts_within(limits, fleet), seen)
+    tell_drift(drift, seen.seconds)
+    if as_json:
+        print(json.dumps(drift_document(fleet.name, drift, seen.seconds), indent=1))  # noqa: T201
+    return drift_status(drift)
+
+
+def _converged(fleet: Fleet, deploy: str, limits: list[str], *, confirm: bool) -> int:
     """A dry run, and the change of the hosts that it leaves; hosts that fail there, or would be refused, stay as is."""
     foreseen = one_pass(deploy, limits, dry=True)
     tell_pass(foreseen, first=True)
@@ -82,15 +111,21 @@ def _converged(fleet: Fleet, deploy: str, limits: list[str]) -> int:
     failed = foreseen.stopped
     # Also those without a difference of their own: they give weights and images to the others.
     left = [host for host in hosts_within(limits, fleet) if host not in failed]
-    if status != INTERRUPTED and fleet.strategy is not None and Path(deploy).name == STEPWISE:
-        # Also those that failed: which releases are barred where decides for the others.
-        if foreseen.finished and foreseen.outcome.changed:
+    strategy = fleet.strategy if Path(deploy).name == STEPWISE else None
+    if status != INTERRUPTED and foreseen.finished and foreseen.outcome.changed and (left or strategy is not None):
+        if confirm:
+            tell_drift(drift_of(left, foreseen), foreseen.seconds)
+            if not typer.confirm("Make this change?", err=True):
+                say("nothing was changed", "yellow")
+                return status or FAILED
+        if strategy is not None:
+            # Also those that failed: which release is not tried again on one host decides for the others.
             refused = {host: why_of(foreseen, host) for host in foreseen.outcome.refused}
-            status, failed = roll_out(fleet, fleet.strategy, hosts_within(limits, fleet), refused)
-    elif status != INTERRUPTED and foreseen.finished and foreseen.outcome.changed and left:
-        done = _applied(deploy, limits if not failed else left)
-        failed = sorted({*failed, *done.stopped})
-        status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or 1)
+            status, failed = roll_out(fleet, strategy, hosts_within(limits, fleet), refused)
+        else:
+            done = _applied(deploy, limits if not failed else left)
+            failed = sorted({*failed, *done.stopped})
+            status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or 1)
     if status != INTERRUPTED and Path(deploy).name in _GATED:
         # Here and not above: a run that is refused shall not wait for rich's tables to be loaded.
         from modules.reporting.table import print_table

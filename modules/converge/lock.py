@@ -20,12 +20,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from modules.converge.holder import Holder, parse_holder, refused_text
+from modules.converge.holder import refused_text
 from modules.converge.process import pass_on
 from modules.fleet import Fleet
+from modules.spec.holder import HOLDER, LOCK, Holder, parse_holder
 
-# For the processes of a run: they hold the hosts in the name of this lock.
-LOCK = "TINDERBOX_LOCK"
 _SHARED = Path("/run/lock")
 _LONGEST = 4096
 
@@ -72,9 +71,10 @@ def held(fleet: Fleet, deploy: str, *, within: Path | None = None) -> Iterator[H
             alive = holder is not None and _is_alive(holder.pid)
             raise HeldError(refused_text(fleet.name, holder, str(path), alive=alive, now=time.time())) from None
         before = parse_holder(file.read(_LONGEST))
-        _write(file.fileno(), _this_run(fleet, deploy).document())
+        holder = _this_run(fleet, deploy)
+        _write(file.fileno(), holder.document())
         try:
-            with pass_on(file.fileno(), {LOCK: path.name}):
+            with pass_on(file.fileno(), {LOCK: path.name, HOLDER: holder.document()}):
                 yield before
         finally:
             # Emptied, not removed: whoever opened it meanwhile would lock a file that nobody else finds.

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from modules.reporting.differences import DIFFERENCES_FILE, Difference, read_differences
 from modules.reporting.host_errors import ERRORS_FILE, HostError, read_errors
+from modules.reporting.left_behind import LEFT_FILE, Left, read_left
 
 ROOT = Path(__file__).resolve().parents[2]
 # pyinfra finishes the operation in flight before it honours an interrupt; a job on the host outlives it anyway.
@@ -24,12 +26,17 @@ _ASKED = {signal.SIGINT, signal.SIGTERM}
 
 @dataclass(frozen=True)
 class Finished:
-    """`status` as of a shell: 130 after an interrupt. `errors`: by host."""
+    """`status` as of a shell: 130 after an interrupt. `errors`: by host. `left`: what goes on after an interrupt.
+
+    `differences`: what a dry run has found, in order.
+    """
 
     status: int
     results: str
     seconds: float
     errors: dict[str, list[HostError]] = field(default_factory=dict)
+    left: Left = field(default_factory=Left)
+    differences: list[Difference] = field(default_factory=list)
 
 
 # What every pyinfra of this process gets: open files (of the fleet's lock), and environment variables.
@@ -68,9 +75,14 @@ def run_pyinfra(deploy: str, *, limits: list[str], dry: bool) -> Finished:
         command += ["--limit", limit]
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tinderbox-") as folder:
-        errors = Path(folder) / "errors.jsonl"
-        status, results = _run(command, os.environ | _variables | {"PYINFRA_PROGRESS": "off", ERRORS_FILE: str(errors)})
-        return Finished(status, results, time.monotonic() - started, read_errors(errors))
+        errors, left = Path(folder) / "errors.jsonl", Path(folder) / "left.json"
+        told = {"PYINFRA_PROGRESS": "off", ERRORS_FILE: str(errors), LEFT_FILE: str(left)}
+        differences = Path(folder) / "differences.jsonl"
+        if dry:
+            told[DIFFERENCES_FILE] = str(differences)
+        status, results = _run(command, os.environ | _variables | told)
+        seconds = time.monotonic() - started
+        return Finished(status, results, seconds, read_errors(errors), read_left(left), read_differences(differences))
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from modules.converge.outcome import NoResultsError, Outcome, parse_outcome
 from modules.converge.process import INTERRUPTED, run_pyinfra
 from modules.converge.summary import Errors, completed
+from modules.reporting.differences import Difference
+from modules.reporting.left_behind import Left
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,8 @@ class Pass:
     """What one run of pyinfra did, or in a dry run would do.
 
     `finished`: pyinfra ended with results; without them the run was cut or aborted, or no host was left.
-    `status`: pyinfra's own, 130 after an interrupt. `errors`: host → what went wrong, in order.
+    `status`: pyinfra's own, 130 after an interrupt. `errors`: host → what went wrong, in order. `left`: what goes on on
+    hosts after an interrupt. `differences`: what a dry run has found, thing by thing.
     """
 
     outcome: Outcome
@@ -24,6 +27,8 @@ class Pass:
     finished: bool
     seconds: float
     errors: Errors = field(default_factory=dict)
+    left: Left = field(default_factory=Left)
+    differences: Sequence[Difference] = ()
 
     @property
     def interrupted(self) -> bool:
@@ -53,4 +58,6 @@ def one_pass(deploy: str, hosts: Sequence[str], *, dry: bool) -> Pass:
     except NoResultsError:
         results = None
     outcome = completed(results, ended.errors, dry=dry)
-    return Pass(outcome, ended.status, dry, results is not None, ended.seconds, ended.errors)
+    return Pass(
+        outcome, ended.status, dry, results is not None, ended.seconds, ended.errors, ended.left, ended.differences
+    )

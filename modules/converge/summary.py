@@ -44,13 +44,13 @@ def summary(outcome: Outcome, errors: Errors, *, dry: bool) -> list[tuple[str, s
             lines.append((f"{host}: would be refused at {name}", "red"))
             lines += [(f"    {line}", "red") for line in excerpt([e for e in errors[host] if e["operation"] == name])]
     verb = "would change" if dry else "changed"
-    for hosts, names in alike(outcome.changed):
-        head = f"{', '.join(hosts)}: {verb} {len(names)}"
-        if len(names) <= _ON_ONE_LINE:
-            lines.append((f"{head}: {', '.join(names)}", "yellow"))
+    for hosts, changes in alike(outcome.changed):
+        head = f"{', '.join(hosts)}: {verb} {len(changes)}"
+        if len(changes) <= _ON_ONE_LINE:
+            lines.append((f"{head}: {', '.join(changes)}", "yellow"))
         else:
             lines.append((f"{head}:", "yellow"))
-            lines += [(f"    {stage}: {', '.join(of)}", "yellow") for stage, of in by_stage(names).items()]
+            lines += [(f"    {stage}: {', '.join(of)}", "yellow") for stage, of in by_stage(changes).items()]
     if not outcome.changed and not outcome.failed and not outcome.refused:
         lines.append((f"no change on any host ({outcome.operations} operations)", "green"))
     return lines

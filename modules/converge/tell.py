@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
+from modules.converge.drift import HostDrift, drift_lines
 from modules.converge.run import Pass
 from modules.converge.summary import summary
 
@@ -15,10 +18,17 @@ def say(text: str, style: str) -> None:
     _console.print(text, style=style, markup=False, soft_wrap=True)
 
 
+def tell_drift(drift: Sequence[HostDrift], seconds: float) -> None:
+    """What differs, thing by thing."""
+    for line, style in drift_lines(drift):
+        say(line, style)
+    say(f"took {seconds:.1f} s", "dim")
+
+
 def tell_pass(done: Pass, *, first: bool = False) -> None:
     """What a pass did, or would do. `first`: it is the dry run before a change, and no more is to be said of none."""
     if done.interrupted:
-        say("interrupted; jobs that run on hosts go on, and the next run picks them up", "yellow")
+        say(done.left.text(), "yellow")
         return
     if done.finished or done.outcome.failed or done.outcome.refused:
         for line, style in summary(done.outcome, done.errors, dry=done.dry):
@@ -29,6 +39,6 @@ def tell_pass(done: Pass, *, first: bool = False) -> None:
         say(f"took {done.seconds:.1f} s", "dim")
     if first and done.finished and done.outcome.changed:
         say(
-            f"nothing was changed yet (looked for {done.seconds:.1f} s). Now the change; what follows from it comes with it",
+            f"nothing was changed yet ({done.seconds:.1f} s); now the change, and what follows from it",
             "dim",
         )

@@ -13,8 +13,9 @@ from pyinfra.api.command import PyinfraCommand
 from modules.facts.apt import AptPackage, AptVersions
 from modules.facts.hostside import HOME
 from modules.operations.apt_source import AptSource, has_source, other_source
+from modules.operations.differences import differs, files_differ
 from modules.operations.job import Job, run_job
-from modules.operations.managed_files import settle
+from modules.operations.managed_files import is_settled, settle
 from modules.operations.require import unreadable
 
 # cuda-toolkit is 4 GB from NVIDIA's servers; slow lines need hours.
@@ -63,9 +64,14 @@ def package_installed(package: str, version: str, source: AptSource | None) -> G
         if needed and source_path is None:
             source_path = source.file.path
             if not has_source(found, source):
+                files_differ([source.file] if not is_settled(source.file, found.files.get(source.file.path)) else [],
+                             found.files)  # fmt: skip
+                if found.files.get(source.key_path) is None:
+                    differs(source.key_path, "is not there")
                 yield fetch_key(source)
                 yield from settle([source.file])
     if not installed:
+        differs(f"package {package}", f"is {found.installed or 'not installed'}, and should be {version}")
         yield from run_job(install_job(package, version, source_path))
 
 

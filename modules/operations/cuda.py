@@ -9,6 +9,7 @@ from pyinfra.api import QuoteString, StringCommand, operation
 
 from modules.facts.cuda import PROBE, PTXAS_PROBE, CompileProbe, ProbedFeature, PtxasProbe
 from modules.facts.files import FileStates
+from modules.operations.differences import files_differ
 from modules.operations.managed_files import ManagedFile, is_settled, settle
 from modules.operations.require import unreadable
 
@@ -37,6 +38,7 @@ def profile_settled() -> Generator[StringCommand, None, None]:
     elif is_settled(PROFILE, found[PROFILE.path]):
         host.noop(f"{PROFILE.path} is in place")
     else:
+        files_differ([PROFILE], found)
         yield from settle([PROFILE])
 
 

@@ -12,7 +12,10 @@ from pyinfra.api.command import PyinfraCommand
 from modules.facts.docker_daemon import CONFIG, DEVICES, DaemonState, DockerDaemon
 from modules.facts.hostside import HOME
 from modules.operations.apt import install_job
+from modules.operations.differences import differs, files_differ
 from modules.operations.docker_config import (
+    PROXY_ENVIRONMENT,
+    Config,
     ConfigError,
     merged,
     parsed,
@@ -96,13 +99,30 @@ def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Gene
         reasons = []
     if found.stale_devices:
         host.log(f"{DEVICES} is renewed: {found.stale_devices[0]}, which it names, is not there any more")
+        differs(DEVICES, f"names {found.stale_devices[0]}, which is not there")
         yield renewed_devices()
     elif found.enabled and not certificates and not reasons:
         host.noop("dockerd is set up and runs")
         return
+    _tell(found, config, wanted, [*certificates, *restarting], reasons)
     yield from settle(certificates)
     if not found.enabled:
         yield StringCommand("systemctl enable docker.service")
     if reasons:
         host.log(f"dockerd is restarted: {', '.join(reasons)}")
         yield restart(restarting)
+
+
+def _tell(found: DaemonState, config: Config, wanted: Config, files: list[ManagedFile], reasons: list[str]) -> None:
+    """What differs, for a dry run."""
+    for key in sorted(wanted.keys() | config.keys()):
+        if wanted.get(key) != config.get(key):
+            differs(CONFIG, f"{key} is {json.dumps(config.get(key))}, and should be {json.dumps(wanted.get(key))}")
+    others = [file for file in files if file.path != CONFIG]
+    # A proxy's address can hold a password.
+    files_differ(others, found.files, secret=(PROXY_ENVIRONMENT,))
+    if not found.enabled:
+        differs("unit docker.service", "is not enabled")
+    for reason in reasons:
+        if not reason.endswith(" changes"):
+            differs("dockerd", reason)

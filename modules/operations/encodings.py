@@ -10,6 +10,7 @@ from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.encodings import EncodingDigests
+from modules.operations.differences import differs
 from modules.operations.job import Job, run_job
 from modules.operations.require import unreadable
 from modules.release import layout
@@ -68,4 +69,6 @@ def encodings_present(encodings: Mapping[str, Encoding], mirror: str | None) -> 
     if not missing:
         host.noop(f"{len(encodings)} encodings are there and right")
         return
+    for name in sorted(missing):
+        differs(str(layout.ENCODINGS / name), "holds something else" if name in found else "is not there")
     yield from run_job(fetch_job(missing, mirror))

@@ -19,6 +19,8 @@ from modules.fleet.lock import read_lock
 from modules.hostside.version_changes import told
 from modules.images.reference import image_reference
 from modules.operations.asked import forced
+from modules.operations.differences import differs
+from modules.operations.engine_differences import differs_from
 from modules.operations.follow import follow
 from modules.operations.job import start_command
 from modules.operations.managed_files import settle
@@ -141,6 +143,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
         host.log(
             f"{plan.name}: changed on this host since release {release.id} was last proved: {told(found.upgraded)}"
         )
+    differs_from(release, files, found, action)
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
     else:
@@ -169,6 +172,7 @@ def _neighbours_told(services: HostPlan, found: ServiceState) -> Generator[Pyinf
     beside = services_file(services)
     if found.files.get(beside.path) == hashlib.sha256(str(beside.content).encode()).hexdigest():
         return
+    differs(beside.path, "does not name the services that the fleet file gives this host")
     there = host.get_fact(HostReleases) or {}
     for name in sorted(set(there) - {one.name for one in services.services}):
         host.log(

@@ -13,8 +13,8 @@ from pyinfra import logger
 from pyinfra.api import Host, State, StringCommand
 
 from modules.facts.job import JobStatus, parse_status, status_command
+from modules.operations import unattended
 from modules.operations.failed_job import failure
-from modules.operations.interrupt import end_run
 from modules.operations.reach import UnreachableError, ask
 from modules.reporting.progress import Board, Doing, can_draw
 
@@ -89,6 +89,7 @@ def until_ended(host: Host, job: Job, start: StringCommand) -> bool:
         status = status_of(host, command)
         if status is None:
             return False
+        unattended.seen(host.name)
         command = status_command(job.name, job.key, wait_s=next(waits, _usual_wait_s()))
         _Operator.farewells[host.name] = leaving(host.name, job, status)
         if status.state in {"succeeded", "failed"}:
@@ -172,7 +173,10 @@ def pause(seconds: float) -> bool:
     """
     for _ in range(max(1, round(seconds / _STEP_S))):
         if _Operator.leaves:
-            return False
+            break
+        time.sleep(_STEP_S)
+    # While hosts are asked what goes on there, nobody's part in the run shall end, and be told as a failure.
+    while unattended.is_leaving():
         time.sleep(_STEP_S)
     return not _Operator.leaves
 
@@ -200,8 +204,9 @@ def _on_interrupt(handler: Handler) -> Handler:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     _Operator.leaves = True
-    # Here and now: pyinfra may be gone before the followers wake up.
-    for name, lines in _Operator.farewells.items():
+    for name in _Operator.farewells:
         _board.done(name)
-        tell(_hosts[name], lines, logger.warning)
-    end_run()
+    if not unattended.has_begun():
+        for name, lines in _Operator.farewells.items():
+            tell(_hosts[name], lines, logger.warning)
+    unattended.leave(_Operator.farewells)

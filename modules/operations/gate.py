@@ -23,6 +23,7 @@ from modules.gating.noted import judgement_document, noted_judgement
 from modules.gating.parts import measurement_of_parts
 from modules.gating.proof import is_proven
 from modules.gating.steps import Step, following, seconds_of, whole
+from modules.operations.differences import differs
 from modules.operations.gate_client import measured_here
 from modules.operations.gate_failed import failed_gate, measured_on_host, reason_of
 from modules.operations.gate_job import gate_client, gate_job
@@ -128,6 +129,7 @@ def gate_passed(plan: ServicePlan, gate: Gate, home: str, asked: bool = False) -
             keep(measured_service(plan, release, found.result, noted, measured))
             host.noop(f"{plan.name}, release {release}: {noted.verdict} (measured {found.result.finished})")
             return
+    differs(f"gate of {plan.name}", why or "is to be judged by other thresholds than the last time")
     rounds = 0
     step = None if why is None else whole(gate, why)
     while True:

@@ -17,6 +17,7 @@ from paramiko import SSHException
 from pyinfra.api import Host, QuoteString, State, StringCommand
 
 from modules.facts.job import JobProgress, JobStatus, status_command
+from modules.operations import unattended
 from modules.operations.controller_tools import ControllerError, tokenizer_here, tools_are_here, tools_here
 from modules.operations.failed_job import failure
 from modules.operations.follow import doing, followed, pause, show, status_of, tell, until_ended
@@ -86,6 +87,7 @@ def _key_of(host: Host, variable: str, path: str) -> str:
 def _sampling(host: Host, job: Job) -> bool:
     """Start the job on the host, and wait until it is only the figures that it waits for."""
     command = start_command(job)
+    unattended.ends_with_run(host.name, job.unit)
     while True:
         status = status_of(host, command)
         if status is None:

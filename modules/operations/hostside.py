@@ -14,6 +14,7 @@ from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 
 from modules.facts.hostside import HOME, HostsidePrograms
+from modules.operations.differences import differs
 from modules.operations.require import unreadable
 
 _SOURCE = Path(__file__).parents[1] / "hostside"
@@ -56,6 +57,11 @@ def hostside_installed() -> Generator[StringCommand, None, None]:
     if not outdated and not strays:
         host.noop(f"{HOME} is up to date")
         return
+    if not found:
+        differs(HOME, "is not there")
+    for name in sorted({*outdated, *strays} if found else ()):
+        detail = "is not ours" if name in strays else "differs" if name in found else "is not there"
+        differs(f"{HOME}/{name}", detail)
     if strays:
         yield StringCommand("cd", HOME, "&& rm -rf --", *(QuoteString(name) for name in strays))
     if outdated:

@@ -24,6 +24,7 @@ from modules.images import (
     pinned_digest,
     pull_reference,
 )
+from modules.operations.differences import differs
 from modules.operations.image_survey import image_on, passing_for
 from modules.operations.job import Job, run_job
 from modules.operations.require import unreadable
@@ -119,6 +120,7 @@ def image_present(recipe: Recipe, registry: str | None, limits: BuildLimits) -> 
     elif found.recipe == build_of(pinned(recipe, lock)).digest:
         host.noop(f"image {reference} is there")
     else:
+        differs(f"image {reference}", "is not there" if found.id is None else "was made by another recipe")
         yield from _based(pinned(recipe, lock), registry)
         # Its digest is known by now, and with it the image's name.
         yield from _built(build_of(pinned(recipe, read_lock(load_fleet().path))), registry, recipe, limits)
@@ -150,6 +152,7 @@ def _pulled(wish: str, digest: str | None, *, here: bool) -> Generator[PyinfraCo
     if here and digest is not None:
         host.noop(f"image {pull_reference(wish, digest)} is there")
         return
+    differs(f"image {wish}", "is not there" if not here else "is not pinned")
     job = pull_job(pull_reference(wish, digest))
     yield from run_job(job)
     if digest is None:

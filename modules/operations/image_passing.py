@@ -21,6 +21,7 @@ from modules.facts.job import JobState
 from modules.fleet import load_fleet
 from modules.fleet.lock import read_lock
 from modules.images import image_key, image_reference
+from modules.operations.differences import differs, for_others
 from modules.operations.image_survey import Offered, passing_for, run_of, surveyed
 from modules.operations.job import Job, run_job
 from modules.operations.reach import UnreachableError, ask
@@ -86,6 +87,7 @@ def images_offered(
     if not passed_on:
         host.noop("no other host of this run needs an image from here")
         return
+    for_others()
     yield FunctionCommand(open_offer, (port, peer_address), {})
     lock = read_lock(load_fleet().path)
     for recipe in passed_on:
@@ -154,6 +156,7 @@ def images_received(recipes: Sequence[Recipe]) -> Generator[PyinfraCommand, None
         run = run_of(host.state)
         offered, access = run.offers.get((builder, image_key(recipe))), run.access.get(builder)
         if host.state.current_stage == StateStage.Prepare:
+            differs(f"image {recipe.name}", f"is not there; it comes from {builder}")
             # What is offered is not known yet, but that something will come is.
             yield StringCommand("true")
         elif offered is None or access is None:

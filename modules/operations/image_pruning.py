@@ -9,6 +9,7 @@ from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.image_survey import HostImages, ImagesOnHost
+from modules.operations.differences import differs
 from modules.operations.image_survey import references_of, surveyed
 from modules.operations.require import unreadable
 from modules.release import layout
@@ -36,6 +37,7 @@ def images_pruned(recipes: Sequence[Recipe], wanted: bool) -> Generator[PyinfraC
         yield from unreadable("what images it has")
     elif found.removable or found.stale_bytes or found.caches:
         host.log(f"not needed any more: {_told(found)}")
+        differs("images and caches", f"that nothing needs any more: {_told(found)}")
         yield StringCommand(layout.PYTHON, PRUNE, *(QuoteString(reference) for reference in references))
     else:
         host.noop("every image and every cache is needed")

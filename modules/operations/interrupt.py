@@ -8,6 +8,7 @@ begun it leaves a hub that switches nowhere any more, so that pyinfra ends in tr
 from __future__ import annotations
 
 import signal
+import sys
 from types import FrameType
 
 import gevent
@@ -39,4 +40,9 @@ def end_run_at_ctrl_c() -> None:
 
 
 def _on_interrupt(_number: int, _frame: FrameType | None) -> None:
-    end_run()
+    # What was not imported has begun nothing, and this is no place to import it.
+    unattended = sys.modules.get("modules.operations.unattended")
+    if unattended is None:
+        end_run()
+    else:
+        unattended.leave({})

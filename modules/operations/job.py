@@ -11,6 +11,7 @@ from pyinfra.api import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.job import JOB_PROGRAM
+from modules.operations import unattended
 from modules.operations.follow import follow
 from modules.spec.signature import LogSource
 
@@ -46,6 +47,7 @@ class Job:
 
 def start_command(job: Job) -> StringCommand:
     """Start the job, or attach where it runs already."""
+    unattended.begins(job.unit)
     words = ["--title", job.title, "--timeout", str(job.timeout_s), "--", *job.command]
     return StringCommand("python3", JOB_PROGRAM, "start", job.name, job.key, *(QuoteString(word) for word in words))
 

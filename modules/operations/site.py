@@ -8,6 +8,7 @@ from pyinfra import host
 from pyinfra.api import StringCommand, operation
 
 from modules.facts.site import CERTIFICATE, SiteSettings
+from modules.operations.differences import differs, files_differ
 from modules.operations.managed_files import ManagedFile, settle, unsettled
 from modules.operations.require import unreadable
 from modules.spec.network import Network, Proxy
@@ -87,6 +88,10 @@ def site_settled(network: Network, ca_bundle: str | None) -> Generator[StringCom
     if not changes and found.trust_is_fresh:
         host.noop("the site's settings are in place")
         return
+    # A proxy's address can hold a password.
+    files_differ(changes, found.files, secret=(NETWORK_ENVIRONMENT, APT_PROXY))
+    if not found.trust_is_fresh:
+        differs(TRUST_STORE, "is older than the certificates that it is made of")
     yield from settle(changes)
     if certificate_changes or not found.trust_is_fresh:
         yield StringCommand("update-ca-certificates", "--fresh" if ca_bundle is None else "")

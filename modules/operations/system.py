@@ -11,6 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.system import PROGRAM, SystemSettings
 from modules.operations.apt import package_installed
+from modules.operations.differences import differs, files_differ
 from modules.operations.managed_files import ManagedFile, settle, unsettled
 from modules.operations.require import unreadable
 from modules.release import layout
@@ -103,5 +104,7 @@ def system_settled(system: System) -> Generator[PyinfraCommand, None, None]:
         return
     for difference in found.differences:
         logger.debug("%s: %s", host.name, difference)
+        differs("the operating system", difference)
+    files_differ(changes, found.files)
     yield from settle(changes)
     yield StringCommand(layout.PYTHON, PROGRAM, "apply", _stdin=json.dumps(wish))

@@ -10,6 +10,7 @@ from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.tools import ToolsInUse
+from modules.operations.differences import differs
 from modules.operations.hostside import programs
 from modules.operations.job import Job, run_job
 from modules.release import layout
@@ -29,8 +30,10 @@ def tools_installed() -> Generator[PyinfraCommand, None, None]:
     pip takes its index, its proxy and the trusted authorities from the site's network settings, as every job does.
     """
     wanted = lock_identity(programs()["tools.lock"])
-    if host.get_fact(ToolsInUse) == wanted:
+    found = host.get_fact(ToolsInUse)
+    if found == wanted:
         host.noop(f"tools {wanted} are in use")
         return
+    differs("the tools' environment", f"is {found or 'not there'}, and should be {wanted}")
     command = (layout.PYTHON, str(layout.PROGRAMS / "install_tools.py"))
     yield from run_job(Job("tools", wanted, "tools", command, _TIMEOUT_S, "fetch"))

@@ -17,6 +17,7 @@ from modules.facts.tools import TOOLS_PYTHON
 from modules.facts.weights import WeightsOnHost, WeightsState
 from modules.fleet import load_fleet
 from modules.fleet.lock import read_lock, record
+from modules.operations.differences import differs
 from modules.operations.job import Job, run_job
 from modules.operations.managed_files import ManagedFile, settle
 from modules.operations.require import unreadable
@@ -84,6 +85,13 @@ def is_settled(wish: Wish, state: WeightsState) -> bool:
     return state.stamped and not state.problems and state.filters == filters and state.commit == wish.commit
 
 
+def not_settled(wish: Wish, state: WeightsState) -> str:
+    """Why a host's files are not taken for what is wanted, where none of them is at fault."""
+    if wish.commit is not None and state.commit not in {None, wish.commit}:
+        return f"at commit {state.commit}, and should be at {wish.commit}"
+    return "there, and were fetched by other patterns" if state.stamped else "not there, or were never verified"
+
+
 def locked_files(wish: Wish) -> Mapping[str, str]:
     """What the fleet's lock has of the files: path → hash and size; nothing before they were fetched once."""
     lock = read_lock(load_fleet().path)
@@ -145,6 +153,10 @@ def weights_seen(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
         return
     whole = is_settled(wish, state)
     spreading(model).tell(host.name, state, wanted.weights, whole=whole)
+    for problem in state.problems:
+        differs(f"weights {model.repository}", problem)
+    if not whole and not state.problems:
+        differs(f"weights {model.repository}", f"are {not_settled(wish, state)}")
     if whole:
         host.noop(f"{model.repository}@{state.commit} is there: {state.files} files, verified and untouched")
 

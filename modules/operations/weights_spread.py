@@ -11,6 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.job import JobState
 from modules.facts.tools import TOOLS_PYTHON
+from modules.operations.differences import for_others
 from modules.operations.job import Job, run_job, start_command
 from modules.operations.managed_files import ManagedFile, settle
 from modules.operations.spread_board import Spreading, spreading
@@ -70,6 +71,7 @@ def weights_offered(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
     board = spreading(wanted.model)
     if my_part(board) is not Part.GIVE or givers(board.taking_part())[0].name != host.name:
         return
+    for_others()
     job = offer_job(wish_of(wanted), board.commits[host.name] or "")
     yield from run_job(job)
     yield FunctionCommand(read_offer, (job, board), {})
@@ -85,6 +87,7 @@ def weights_shared(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
     if my_part(board) is not Part.GIVE:
         return
     wish = wish_of(wanted)
+    for_others()
     board.sharing.add(host.name)
     yield from settle([ManagedFile(_request_file(wish), _request(wish, board), "600")])
     yield start_command(share_job(wish))

@@ -7,6 +7,7 @@ from pyinfra.api import deploy
 
 from modules.fleet import HostPlan
 from modules.operations.connection import keep_alive
+from modules.operations.host_hold import host_held
 from modules.operations.hostside import hostside_installed
 from modules.operations.site import site_settled
 from roles.preflight.sudo import stop_where_sudo_asks
@@ -19,6 +20,7 @@ def site(plan: HostPlan) -> None:
     # Not asked again where preflight or an earlier stage went before.
     if not host.op_hash_order:
         stop_where_sudo_asks(host)
+    host_held(name="No other run changes this host")
     hostside_installed(name="Programs for the host")
     site_settled(
         name="Proxies, mirrors and certificate authorities",

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from modules.converge.holder import Holder, parse_holder, refused_text, taken_over_text
-from modules.converge.lock import LOCK, HeldError, held, lock_name
+from modules.converge.holder import refused_text, taken_over_text
+from modules.converge.lock import HeldError, held, lock_name
 from modules.converge.process import _files, _variables
 from modules.fleet import Fleet, load_fleet
+from modules.spec.holder import HOLDER, LOCK, Holder, parse_holder
 
 ROOT = Path(__file__).resolve().parents[2]
 FLEET = "fleet: office\nhosts: {spark-1: {address: 10.0.0.1}, spark-2: {address: 10.0.0.2}}\n"
@@ -76,7 +77,7 @@ def test_it_names_its_holder_is_given_back_and_may_be_held_again(fleet: Fleet, t
             assert holder.user
             assert holder.machine
             assert len(_files) == 1
-            assert _variables == {LOCK: path.name}
+            assert _variables == {LOCK: path.name, HOLDER: path.read_text()}
         assert path.read_text() == ""
         assert (_files, _variables) == ([], {})
     assert path.stat().st_mode & 0o777 == 0o666
