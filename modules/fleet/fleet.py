@@ -11,6 +11,7 @@ from modules.fleet.secret import SecretMissingError, fetch
 from modules.fleet.tree import Tree, find
 from modules.spec.fleet import FleetFile, ResolvedHost
 from modules.spec.secret import SecretReference
+from modules.spec.strategy import Strategy
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Fleet:
     hosts: dict[str, ResolvedHost]
     secrets: dict[str, SecretReference] = field(default_factory=dict)
     lines: dict[str, Origin] = field(default_factory=dict, repr=False)
+    strategy: Strategy | None = None
     _values: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -32,6 +34,7 @@ class Fleet:
             path=path,
             hosts={host.name: host for host in hosts},
             secrets=file.secrets,
+            strategy=file.strategy,
             lines={name: find(tree, ("secrets", name)).origin for name in file.secrets},
         )
 

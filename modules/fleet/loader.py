@@ -18,6 +18,7 @@ from modules.fleet.problem import FleetError, Problem
 from modules.fleet.resolve import Resolver
 from modules.fleet.shape import opened, same_address, same_peer_address, shape_problems
 from modules.fleet.source import read_tree
+from modules.fleet.strategy_check import strategy_problems
 from modules.fleet.validate import validated
 from modules.spec.fleet import FleetFile, ResolvedHost, Ssh
 from modules.spec.settings import HostSettings
@@ -52,6 +53,7 @@ def _load(path: Path) -> Fleet:
     problems += same_address(hosts, tree)
     problems += same_peer_address(hosts, tree)
     problems += fabric_problems(hosts, layers)
+    problems += strategy_problems(tree)
     # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):

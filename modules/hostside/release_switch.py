@@ -39,10 +39,14 @@ SHOWN_LINES = 20
 
 @dataclass(frozen=True)
 class Switch:
-    """What decides which release of a service is in force. `why`: a start is made, where not for another release."""
+    """What decides which release of a service is in force.
+
+    `why`: a start is made, where not for another release. `rollout`: the rollout and its step that ask for it.
+    """
 
     server: Server
     why: str = ""
+    rollout: str = ""
 
     @property
     def ledger(self) -> Ledger:
@@ -64,7 +68,14 @@ class Switch:
     def begin(self, wanted: Pending) -> None:
         """Note what is tried, and what comes back."""
         # Marked first: without the note of a way back, it is a release that is not in force.
-        self.ledger.mark(wanted.release, story.ACTIVATED, self.why or None, by=wanted.by, instead=wanted.instead)
+        self.ledger.mark(
+            wanted.release,
+            story.ACTIVATED,
+            self.why or None,
+            by=wanted.by,
+            instead=wanted.instead,
+            rollout=self.rollout,
+        )
         write_pending(self.ledger, wanted)
         if wanted.instead is not None and story.standing(self.ledger.entry(wanted.instead)) != story.BAD:
             note = f"rolled back in favour of {wanted.release}"

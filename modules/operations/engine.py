@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from pyinfra import host, logger
@@ -62,6 +62,15 @@ def service_there(plan: ServicePlan, home: str) -> Question[ServiceState]:
         "draft": _draft(plan, home),
     }
     return Question(ServiceRelease, asked)
+
+
+def wanted_release(
+    plan: ServicePlan, image: str, home: str, found: ServiceState, secrets: Mapping[str, str]
+) -> Release:
+    """What the host is to serve, as it was found."""
+    commit = found.commit or "unknown"
+    around = Surroundings(image, commit, home, found.systemd, secrets, found.made_key, found.draft_commit)
+    return build_release(plan, around)
 
 
 def _draft(plan: ServicePlan, home: str) -> tuple[str, str, str | None] | None:
@@ -124,10 +133,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
             yield from unreadable(f"the API key that the host was to make for service {plan.name}")
             return
     secrets = service_secrets(plan)
-    around = Surroundings(
-        image, found.commit or "unknown", home, found.systemd, secrets, found.made_key, found.draft_commit
-    )
-    release = build_release(plan, around)
+    release = wanted_release(plan, image, home, found, secrets)
     files = release_files(release, secrets)
     yield from _neighbours_told(services, found)
     action = decide(release, files, found, gated=plan.gate is not None)

@@ -7,6 +7,7 @@ from pydantic import Field
 from modules.spec.base import Address, HostName, Name, Strict
 from modules.spec.secret import SecretReference
 from modules.spec.settings import HostSettings
+from modules.spec.strategy import Strategy
 
 
 class Ssh(Strict):
@@ -29,7 +30,10 @@ class Host(Strict):
 
 
 class FleetFile(Strict):
-    """`defaults` hold for every host; `groups` and then a host's own `settings` are laid over them, key by key."""
+    """`defaults` hold for every host; `groups` and then a host's own `settings` are laid over them, key by key.
+
+    `strategy`: how a change goes over the hosts; None: over all of them at once.
+    """
 
     fleet: Name
     ssh: Ssh = Ssh()
@@ -37,6 +41,7 @@ class FleetFile(Strict):
     defaults: dict[str, object] = {}
     groups: dict[Name, dict[str, object]] = {}
     hosts: dict[HostName, Host] = Field(min_length=1)
+    strategy: Strategy | None = None
 
 
 class ResolvedHost(Strict):

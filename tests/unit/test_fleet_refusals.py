@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modules.fleet import FleetError, load_fleet
-from tests.unit.refused_fleets import fabrics, gates, groups, hosts, images, reaching, services, settings
+from tests.unit.refused_fleets import fabrics, gates, groups, hosts, images, reaching, services, settings, strategy
 from tests.unit.refused_fleets.refusal import Refusal
 
 GOOD = """\
@@ -27,6 +27,7 @@ REFUSALS = (
     *reaching.REFUSALS,
     *services.REFUSALS,
     *settings.REFUSALS,
+    *strategy.REFUSALS,
 )
 
 
