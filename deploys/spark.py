@@ -6,6 +6,7 @@ from modules.fleet import plan_of
 from roles.cuda import cuda
 from roles.encodings import encodings
 from roles.engine import engine
+from roles.fabric import fabric
 from roles.gate import gate
 from roles.image import image, prune
 from roles.preflight import preflight
@@ -23,6 +24,7 @@ preflight(plan=plan)
 surveyed(plan)
 site(plan=plan)
 system(plan=plan)
+fabric(plan=plan)
 cuda(plan=plan)
 runtime(plan=plan)
 image(plan=plan)

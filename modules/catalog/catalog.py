@@ -11,6 +11,7 @@ from modules.spec.base import Name, Strict, broken_rule
 from modules.spec.baseline import Baseline
 from modules.spec.engine import Engine, KnownFlags
 from modules.spec.explanation import Explanation
+from modules.spec.fabric_figures import FabricFigures
 from modules.spec.gate import Gate
 from modules.spec.image import Recipe
 from modules.spec.model import Encoding, Model
@@ -32,6 +33,7 @@ class Catalog(Strict):
     repositories: dict[Name, AptRepository]
     signatures: dict[Name, Signature]
     explanations: dict[Name, Explanation]
+    fabrics: dict[Name, FabricFigures]
 
     @model_validator(mode="after")
     def _refers_to_what_is_there(self) -> Catalog:
