@@ -8,6 +8,7 @@ from roles.encodings import encodings
 from roles.engine import engine
 from roles.gate import gate
 from roles.image import image, prune
+from roles.monitoring import monitoring
 from roles.preflight import preflight
 from roles.runtime import runtime
 from roles.site import site
@@ -29,5 +30,6 @@ weights(plan=plan)
 probe_load(plan=plan)
 engine(plan=plan)
 gate(plan=plan)
+monitoring(plan=plan)
 clean_weights(plan=plan)
 prune(plan=plan)

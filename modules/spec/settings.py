@@ -28,6 +28,7 @@ from modules.spec.engine import Container, DraftMethod, Flags, ReadinessOverride
 from modules.spec.gate import Gate
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
+from modules.spec.monitoring import Monitoring
 from modules.spec.network import Network
 
 ModelChoice = Annotated[
@@ -214,6 +215,7 @@ class HostSettings(Strict):
     image: Image = Image()
     weights: Weights = Weights()
     bundle: Bundle = Bundle()
+    monitoring: Monitoring = Monitoring()
     services: dict[Name, Service] = {}
 
     @field_validator("services")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modules.fleet import FleetError, load_fleet
-from tests.unit.refused_fleets import gates, groups, hosts, images, reaching, services, settings
+from tests.unit.refused_fleets import gates, groups, hosts, images, monitoring, reaching, services, settings
 from tests.unit.refused_fleets.refusal import Refusal
 
 GOOD = """\
@@ -23,6 +23,7 @@ REFUSALS = (
     *groups.REFUSALS,
     *hosts.REFUSALS,
     *images.REFUSALS,
+    *monitoring.REFUSALS,
     *reaching.REFUSALS,
     *services.REFUSALS,
     *settings.REFUSALS,
