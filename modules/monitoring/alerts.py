@@ -77,7 +77,7 @@ def _services(of: str, seen: Watched, bounds: Alerts) -> Iterator[Alert]:
     longest = max((service.start_s for service in seen.services), default=1200)
     yield Alert(
         "TinderboxEngineNotReady",
-        f'tinderbox_service_ready{{{of}}} == 0 or tinderbox_service_state{{{of}, state="unknown"}} == 1'
+        f"tinderbox_service_ready{{{of}}} == 0"
         f" or (tinderbox_expected_service{{{of}}} unless on (fleet, host, service) tinderbox_service_ready{{{of}}})"
         f" and on (fleet, host) up{{{of}}} == 1",
         longest + 300,
