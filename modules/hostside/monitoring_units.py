@@ -18,7 +18,8 @@ else:
 
 # Programs of the exporter, whose change wants a restart of it.
 _PROGRAMS = (
-    "export_metrics", "exposition", "gpu_metrics", "host_metrics", "service_metrics", "release_story", "ledger",
+    "export_metrics", "exposition", "gpu_metrics", "host_metrics",
+    "drift_metrics", "service_metrics", "release_story", "ledger",
     "service_unit", "atomic", "api_key",
 )  # fmt: skip
 _SETTINGS = Path("/etc/tinderbox/monitoring.json")

@@ -95,7 +95,7 @@ def _services(of: str, seen: Watched, bounds: Alerts) -> Iterator[Alert]:
     )
     yield Alert(
         "TinderboxRestartLoop",
-        f"increase(tinderbox_service_restarts_total{{{of}}}[15m]) >= {bounds.restarts}"
+        f"increase(tinderbox_service_restarts_total{{{of}}}[{bounds.restart_minutes}m]) >= {bounds.restarts}"
         f" or increase(tinderbox_watchdog_restarts_total{{{of}}}[1h]) >= {bounds.restarts}",
         0,
         CRITICAL,
@@ -193,11 +193,11 @@ def _gates(of: str, bounds: Alerts) -> Iterator[Alert]:
 def _drift(of: str, fleet: str, bounds: Alerts) -> Iterator[Alert]:
     yield Alert(
         "TinderboxDrift",
-        f"tinderbox_drift_differences{{{of}}} > 0",
+        f'tinderbox_drift_differences{{{of}}} > 0 or tinderbox_drift_state{{{of}, state=~"refused|unknown"}} == 1',
         60,
         WARNING,
-        f"{HOST} differs from the fleet file in {{{{ $value }}}} points",
-        "make drift lists them; make converge repairs them",
+        f"{HOST} differs from the fleet file, or could not be looked at",
+        "make drift lists what differs; make converge repairs it",
     )
     if bounds.nightly_hours is None:
         return

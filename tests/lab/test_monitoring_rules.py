@@ -57,7 +57,7 @@ COLLECTED = f"tinderbox_collected_timestamp_seconds{{{HOST}}}"
 CLOCK, BUSY = f'tinderbox_gpu_sm_clock_hertz{{{HOST},gpu="0"}}', f'tinderbox_gpu_utilization_ratio{{{HOST},gpu="0"}}'
 AVAILABLE, RESERVE = f"tinderbox_memory_available_bytes{{{HOST}}}", f"tinderbox_memory_reserve_bytes{{{HOST}}}"
 DISK = f'{HOST},mountpoint="/",fstype="ext4"'
-CHECKED = 'tinderbox_drift_checked_timestamp_seconds{fleet="office",host="spark-1"}'
+CHECKED = 'tinderbox_drift_checked_timestamp_seconds{fleet="office"}'
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,11 @@ CASES = (
     Case("GateFailed", "it has", {verdict("FAIL"): phases(0, 1)}),
     Case("GateMissing", "never measured", {verdict("MISSING"): phases(0, 1)}),
     Case("GateOld", "measured long ago", {f"tinderbox_gate_measured_timestamp_seconds{{{SERVICE}}}": fresh()}),
+    Case(
+        "Drift",
+        "it could not be looked at",
+        {f'tinderbox_drift_state{{{HOST},state="unknown"}}': phases(0, 1)},
+    ),
     Case("Drift", "it differs", {f"tinderbox_drift_differences{{{HOST}}}": phases(0, 3)}),
     Case("NightlyCheckMissing", "the last is old", {CHECKED: fresh()}),
     Case(
