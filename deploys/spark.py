@@ -9,6 +9,7 @@ from roles.engine import engine
 from roles.fabric import fabric
 from roles.gate import gate
 from roles.image import image, prune
+from roles.monitoring import monitoring
 from roles.preflight import preflight
 from roles.runtime import runtime
 from roles.site import site
@@ -33,5 +34,6 @@ weights(plan=plan)
 probe_load(plan=plan)
 engine(plan=plan)
 gate(plan=plan)
+monitoring(plan=plan)
 clean_weights(plan=plan)
 prune(plan=plan)

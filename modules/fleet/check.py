@@ -9,6 +9,7 @@ from modules.catalog import Catalog
 from modules.fleet.compose import chosen_recipe, recipe_faults
 from modules.fleet.flag_check import flag_faults
 from modules.fleet.gate_check import gate_rules
+from modules.fleet.monitoring_check import monitoring_rules
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
@@ -34,6 +35,7 @@ def _rules(settings: HostSettings, address: str, catalog: Catalog) -> Iterator[F
             "take it out of this host's layers",
         )
     yield from _peer_rules(settings)
+    yield from monitoring_rules(settings)
     if settings.network.bundle is not None and settings.network.bundle == settings.bundle.export_to:
         yield (
             ("bundle", "export_to"),

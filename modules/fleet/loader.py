@@ -14,6 +14,7 @@ from modules.fleet.fleet import Fleet
 from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
 from modules.fleet.lock import read_lock
+from modules.fleet.monitoring_check import monitoring_problems
 from modules.fleet.problem import FleetError, Problem
 from modules.fleet.resolve import Resolver
 from modules.fleet.shape import opened, same_address, same_peer_address, shape_problems
@@ -54,6 +55,7 @@ def _load(path: Path) -> Fleet:
     problems += same_peer_address(hosts, tree)
     problems += fabric_problems(hosts, layers)
     problems += strategy_problems(tree)
+    problems += monitoring_problems(hosts, tree)
     # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):
@@ -104,6 +106,8 @@ def _missing_secrets(fleet: Fleet, catalog: Catalog) -> list[Problem]:
 def _used_secrets(fleet: Fleet, catalog: Catalog) -> set[str]:
     used: set[str | None] = set()
     for host in fleet.hosts.values():
+        grafana = host.settings.monitoring.grafana
+        used.add(None if grafana is None else grafana.admin_password)
         for service in host.settings.services.values():
             model = catalog.models[service.model] if isinstance(service.model, str) else service.model
             draft = draft_of(service, catalog)

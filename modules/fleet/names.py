@@ -32,6 +32,10 @@ def name_problems(layer: Tree, catalog: Catalog, secrets: Sequence[str]) -> Iter
             if not place.rest and place.tree.scalar is not None and place.tree.scalar not in secrets:
                 yield _no_secret(place.tree, secrets)
 
+    password = find(layer, ("monitoring", "grafana", "admin_password"))
+    if not password.rest and password.tree.scalar is not None and password.tree.scalar not in secrets:
+        yield _no_secret(password.tree, secrets)
+
 
 def _no_secret(value: Tree, secrets: Sequence[str]) -> Problem:
     # What is written may be the secret itself, so it is not repeated.

@@ -29,6 +29,7 @@ from modules.spec.fabric import Fabric
 from modules.spec.gate import Gate
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
+from modules.spec.monitoring import Monitoring
 from modules.spec.network import Network
 
 ModelChoice = Annotated[
@@ -216,6 +217,7 @@ class HostSettings(Strict):
     weights: Weights = Weights()
     bundle: Bundle = Bundle()
     fabric: Fabric | None = None
+    monitoring: Monitoring = Monitoring()
     services: dict[Name, Service] = {}
 
     @field_validator("services")
