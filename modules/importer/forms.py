@@ -9,79 +9,9 @@ from typing import Any
 import yaml
 
 from modules.importer.recipe import Document, Form, NoRecipeError, SourceRecipe
+from modules.importer.tables import CARRIED, NOT_CARRIED, PULSE, SAID, SPARKRUN, TASKS
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-# What tells of a recipe and is for people, or is what every service of ours has anyway.
-_SAID = frozenset(
-    {"recipe_version", "name", "description", "maintainer", "metadata", "benchmark", "notes", "context", "author"}
-    | {"version", "tags", "runtime_version", "engine_version"}
-)
-# What these keys do beside starting a server, and where ours has a place for it.
-_NOT_CARRIED = {
-    "mods": "mods are shell scripts that change the image when it starts: build an image that has them (image.recipe)",
-    "patches": "patches change the image when it starts: build an image that has them (image.recipe)",
-    "pre_exec": "commands before the server: build an image that has done them (image.recipe)",
-    "post_exec": "commands in the container after the server",
-    "post_commands": "commands on this machine after the server",
-    "stop_after_post": "a server that ends by itself",
-    "build_args": "the image is built by a script of their project with these arguments",
-    "builder": "the image is built by a plugin of their project",
-    "builder_config": "the image is built by a plugin of their project",
-    "executor_config": "how the container runs is the engine's here: see services.<name>.container",
-    "volumes": "folders of their machine in the container: weights come from weights.home here",
-    "variants": "other settings of the same recipe: a group each in a fleet file",
-    "runtime_config": "settings of their program",
-    "distribution_config": "how files get to the hosts: weights.spread and image.builder here",
-    "draft_model": "named beside the command: what the command says of it is carried over",
-}
-# How each of spark-pulse's engines calls its neutral parameters (spark_pulse/engines/defaults/*.yaml).
-_PULSE = {
-    "vllm": {
-        "port": "--port",
-        "host": "--host",
-        "tensor_parallel": "--tensor-parallel-size",
-        "pipeline_parallel": "--pipeline-parallel-size",
-        "gpu_memory_utilization": "--gpu-memory-utilization",
-        "max_model_len": "--max-model-len",
-        "max_num_batched_tokens": "--max-num-batched-tokens",
-        "max_num_seqs": "--max-num-seqs",
-    },
-    "sglang": {
-        "port": "--port",
-        "host": "--host",
-        "tensor_parallel": "--tp",
-        "pipeline_parallel": "--pp-size",
-        "gpu_memory_utilization": "--mem-fraction-static",
-        "max_model_len": "--context-length",
-        "max_num_seqs": "--max-running-requests",
-    },
-    "llama-cpp": {"port": "--port", "host": "--host", "max_model_len": "--ctx-size", "max_num_seqs": "--parallel"},
-}
-# What sparkrun makes of a recipe's defaults where that has no command (runtimes/_vllm_common.py, sglang.py, 0.3).
-_SPARKRUN = {
-    "vllm": _PULSE["vllm"]
-    | {
-        "served_model_name": "--served-model-name",
-        "dtype": "--dtype",
-        "quantization": "--quantization",
-        "kv_cache_dtype": "--kv-cache-dtype",
-        "data_parallel": "--data-parallel-size",
-        "enforce_eager": "--enforce-eager",
-        "enable_prefix_caching": "--enable-prefix-caching",
-        "trust_remote_code": "--trust-remote-code",
-        "enable_auto_tool_choice": "--enable-auto-tool-choice",
-    },
-    "sglang": _PULSE["sglang"]
-    | {
-        "served_model_name": "--served-model-name",
-        "dtype": "--dtype",
-        "quantization": "--quantization",
-        "kv_cache_dtype": "--kv-cache-dtype",
-        "trust_remote_code": "--trust-remote-code",
-    },
-}
-_TASKS = {"embedding": "embed", "embeddings": "embed", "reranker": "rerank", "rerank": "rerank"}
 
 
 def read_recipe(text: str, name: str) -> SourceRecipe:
@@ -122,7 +52,7 @@ def _single(document: Document, name: str, form: Form) -> SourceRecipe:
     arguments: tuple[str, ...] = ()
     left = list(_left(document))
     if command is None:
-        flags = _SPARKRUN.get((runtime or "vllm").partition("-")[0], {})
+        flags = SPARKRUN.get((runtime or "vllm").partition("-")[0], {})
         arguments = tuple(_flags(defaults, flags))
         left += [f"defaults.{key}: their program makes no flag of it" for key in defaults if key not in flags]
     parallel = 1
@@ -161,14 +91,14 @@ def _pulse(document: Document, name: str) -> SourceRecipe:
     parameters, constraints = _mapping(document, "params"), _mapping(document, "constraints")
     left = [*_left(document), *(f"engines.{engine}.{line}" for line in _left(chosen))]
     left += [f"engines.{other}: the recipe is read for {engine} alone" for other in engines if other != engine]
-    arguments = list(_flags(parameters, _PULSE.get(engine, {})))
-    neutral = {key for flags in _PULSE.values() for key in flags}
+    arguments = list(_flags(parameters, PULSE.get(engine, {})))
+    neutral = {key for flags in PULSE.values() for key in flags}
     left += [
         f"params.{key}: {engine} has no flag for it"
         for key in parameters
-        if key in neutral and key not in _PULSE.get(engine, neutral)
+        if key in neutral and key not in PULSE.get(engine, neutral)
     ]
-    task = _TASKS.get(str(document.get("serves")), "generate")
+    task = TASKS.get(str(document.get("serves")), "generate")
     if task != "generate" and engine == "vllm":
         arguments += ["--runner", "pooling"]
     given = chosen.get("args") or ()
@@ -189,27 +119,21 @@ def _pulse(document: Document, name: str) -> SourceRecipe:
         image=_text(chosen.get("image")),
         nodes=1 if constraints.get("solo_only") else max(least, parallel),
         solo=least == 1,
-        task=task,  # type: ignore[arg-type]  # one of _TASKS' values
+        task=task,  # type: ignore[arg-type]  # one of TASKS' values
         left=tuple(left),
     )
 
 
 def _left(document: Document) -> Iterator[str]:
-    for key, reason in _NOT_CARRIED.items():
+    for key, reason in NOT_CARRIED.items():
         value = document.get(key)
         if value:
             shown = ", ".join(str(one) for one in value) if isinstance(value, list) else ""
             yield f"{key}: {reason}{f' ({shown[:120]})' if shown else ''}"
-    known = _SAID | _NOT_CARRIED.keys() | _CARRIED
+    known = SAID | NOT_CARRIED.keys() | CARRIED
     for key in document:
         if key not in known:
             yield f"{key}: a key that is not known here"
-
-
-_CARRIED = frozenset(
-    {"model", "model_revision", "command", "args", "image", "container", "defaults", "env", "runtime", "mode"}
-    | {"min_nodes", "max_nodes", "solo_only", "cluster_only", "engine", "engines", "params", "constraints", "serves"}
-)
 
 
 def _flags(values: Document, names: Mapping[str, str]) -> Iterator[str]:

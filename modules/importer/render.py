@@ -18,20 +18,21 @@ _WIDTH = 110
 def fleet_text(found: Sequence[Imported], fleet: str, addresses: Sequence[str]) -> str:
     """A fleet file with a group for each service that could be made, and as many hosts as the first one needs.
 
-    `addresses`: of the hosts; those that are not given are `spark-1.local` and so on.
+    `addresses`: of the hosts; those that are not given are of a network that only examples use, to be corrected.
     """
     made = [one for one in found if one.service is not None]
     groups = {one.name: {"services": {one.name: _with_hosts(one)}} for one in made}
     count = max([len(addresses), *(one.hosts for one in made)])
     hosts = {
         f"spark-{number}": {
-            "address": addresses[number - 1] if number <= len(addresses) else f"spark-{number}.local",
+            "address": addresses[number - 1] if number <= len(addresses) else f"192.0.2.{number}",
             "groups": [one.name for one in made[:1] if number <= one.hosts],
         }
         for number in range(1, count + 1)
     }
     document = {"fleet": fleet, "groups": groups, "hosts": hosts}
     told = "".join(f"# {line}".rstrip() + "\n" for one in found for line in ("", *lines(one)))
+    told += "#\n# The addresses below are examples: write your hosts'.\n" if count > len(addresses) else ""
     choice = "# A host serves what its groups say: give each host the groups that it is to have.\n" if made[1:] else ""
     return f"{_SCHEMA}{choice}{told}{_yaml(document)}"
 

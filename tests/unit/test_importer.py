@@ -260,6 +260,22 @@ def test_what_is_no_recipe_is_told_so(text: str, reason: str) -> None:
         read_recipe(text, "it")
 
 
+@pytest.mark.parametrize("form", ["template", "arguments"])
+def test_on_one_host_everything_is_for_one_gpu(form: str) -> None:
+    config = '{"method":"mtp","num_speculative_tokens":1,"draft_tensor_parallel_size":{tensor_parallel}}'
+    flags = f"-tp {{tensor_parallel}} --speculative-config '{config}'"
+    template = {"command": f"vllm serve {{model}} {flags}"}
+    given = template if form == "template" else {"command": None, "arguments": (flags,)}
+    recipe = SourceRecipe("sparkrun", "it", "a/b", parameters={"model": "a/b", "tensor_parallel": 2}, nodes=2, **given)
+    one = convert(recipe, "it", CATALOG, solo=True)
+
+    assert one.service is not None
+    assert one.hosts == 1
+    assert one.service["flags"]["tensor-parallel-size"] == 1
+    assert '"draft_tensor_parallel_size":1' in one.service["flags"]["speculative-config"]
+    assert "tensor_parallel: 1 in place of 2, as their program does it on one host" in one.left
+
+
 def test_names_are_services_names_and_differ() -> None:
     one = imported("docker-one")
     names = [each.name for each in distinct([one, one, Imported("docker-one", "x", "sparkrun", "refused")])]
