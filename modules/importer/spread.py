@@ -37,7 +37,7 @@ def told_on_one(recipe: SourceRecipe, flags: dict[str, FlagValue], left: list[st
 
 
 def cluster_size(recipe: SourceRecipe, flags: Mapping[str, FlagValue]) -> int:
-    """How many hosts. Raises `RefusedError`: the flags are for another number, or spread it in a way that is not ours."""
+    """How many hosts. Raises `RefusedError`: the flags are for another number, or spread it as ours do not."""
     if not CLUSTERS:
         raise RefusedError(f"it needs {recipe.nodes} hosts, and a service of ours is served by one")
     sizes = [int(str(flags.get(flag, 1))) for flag in _PARALLEL if str(flags.get(flag, 1)).isdecimal()]
