@@ -60,6 +60,8 @@ def main(  # noqa: PLR0917
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
+    for remark in fleet.remarks:
+        say(remark.told(shown(fleet.path)), "yellow")
     try:
         if drift:
             raise typer.Exit(_drifted(fleet, deploy, names_of(given), as_json=as_json))

@@ -15,7 +15,9 @@ from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
 from modules.fleet.lock import read_lock
 from modules.fleet.monitoring_check import monitoring_problems
+from modules.fleet.own_models import model_problems, model_remarks, own_models, with_models, with_own_models
 from modules.fleet.problem import FleetError, Problem
+from modules.fleet.remarks import settings_remarks
 from modules.fleet.resolve import Resolver
 from modules.fleet.shape import opened, same_address, same_peer_address, shape_problems
 from modules.fleet.source import read_tree
@@ -40,11 +42,12 @@ def load_fleet(path: Path | None = None) -> Fleet:
 
 @functools.cache
 def _load(path: Path) -> Fleet:
-    catalog = load_catalog()
     tree = opened(read_tree(path))
+    models = own_models(tree)
+    catalog = with_models(load_catalog(), models)
     inline = InlineSecrets(tree)
     layers = Layers(tree)
-    problems = [*shape_problems(tree), *layers.problems(catalog)]
+    problems = [*shape_problems(tree), *layers.problems(catalog), *model_problems(models, load_catalog(), tree)]
     hosts: list[ResolvedHost] = []
     for name in layers.hosts:
         host, wrong = _host(name, layers, catalog, path.parent)
@@ -62,7 +65,10 @@ def _load(path: Path) -> Fleet:
         raise FleetError(path, inline.masked(problems))
     # Read again where it is used; here so that a wrong one is told before any host is contacted.
     read_lock(path)
-    fleet = Fleet.of(file, path, hosts, tree)
+    remarks = [one for host in hosts for one in settings_remarks(host.settings, catalog, layers.settings(host.name))]
+    remarks += model_remarks(models, catalog, tree)
+    hosts = [host.model_copy(update={"settings": with_own_models(host.settings, models)}) for host in hosts]
+    fleet = Fleet.of(file, path, hosts, tree, tuple(dict.fromkeys(remarks)))
     missing = _missing_secrets(fleet, catalog)
     if missing:
         raise FleetError(path, missing)

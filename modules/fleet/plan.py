@@ -112,7 +112,7 @@ def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
         engine=composed_engine(engine, service),
         model=model,
         recipe=composed_recipe(recipe, service.image),
-        flags=composed_flags(engine, service),
+        flags=composed_flags(engine, service, model),
         gate=None if gate is None else _with_dataset(gate),
         encodings={file: catalog.encodings[file] for file in model.encodings},
         answers=catalog.answers[answers] if isinstance(answers, str) else answers,

@@ -40,6 +40,10 @@ GateChoice = Annotated[
 ]
 
 
+# A profile that every engine has: none of the catalog's flags, only those that the service itself gives.
+OWN_PROFILE = "own"
+
+
 class Hardware(Strict):
     """What preflight expects. `simulated`: a lab host; only hosts on loopback can be, and reports say so."""
 
