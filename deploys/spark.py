@@ -7,6 +7,7 @@ from roles.cuda import cuda
 from roles.encodings import encodings
 from roles.engine import engine
 from roles.gate import gate
+from roles.gateway import agent, gateway
 from roles.image import image, prune
 from roles.preflight import preflight
 from roles.runtime import runtime
@@ -29,7 +30,10 @@ image(plan=plan)
 encodings(plan=plan)
 weights(plan=plan)
 probe_load(plan=plan)
+# Before a server is stopped gateways must be told, and not be sent to it before its gate has passed it.
+agent(plan=plan)
 engine(plan=plan)
 gate(plan=plan)
+gateway(plan=plan)
 clean_weights(plan=plan)
 prune(plan=plan)
