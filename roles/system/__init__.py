@@ -18,13 +18,12 @@ def questions(plan: HostPlan) -> Iterator[Question[Any]]:
     """What this stage asks."""
     if plan.settings.system.earlyoom:
         yield package_there(EARLYOOM, None)
-    yield system_there(plan.settings.system, **_endpoint(plan))
+    yield system_there(plan.settings.system, plan.settings.gateway is not None, _has_agent(plan))
 
 
-def _endpoint(plan: HostPlan) -> dict[str, bool]:
-    """What part the host has in the fleet's one endpoint."""
-    told = agent_plan(plan.name, load_fleet().hosts)
-    return {"gateway": plan.settings.gateway is not None, "agent": told is not None}
+def _has_agent(plan: HostPlan) -> bool:
+    """Whether a gateway of the fleet sends the host requests."""
+    return agent_plan(plan.name, load_fleet().hosts) is not None
 
 
 @deploy("System")
@@ -33,5 +32,6 @@ def system(plan: HostPlan) -> None:
     system_settled(
         name="Settings of the operating system",
         system=plan.settings.system,
-        **_endpoint(plan),
+        gateway=plan.settings.gateway is not None,
+        agent=_has_agent(plan),
     )
