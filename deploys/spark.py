@@ -8,6 +8,7 @@ from roles.encodings import encodings
 from roles.engine import engine
 from roles.fabric import fabric
 from roles.gate import gate
+from roles.gateway import agent, gateway
 from roles.image import image, prune
 from roles.monitoring import monitoring
 from roles.preflight import preflight
@@ -32,8 +33,11 @@ image(plan=plan)
 encodings(plan=plan)
 weights(plan=plan)
 probe_load(plan=plan)
+# Before a server is stopped gateways must be told, and not be sent to it before its gate has passed it.
+agent(plan=plan)
 engine(plan=plan)
 gate(plan=plan)
 monitoring(plan=plan)
+gateway(plan=plan)
 clean_weights(plan=plan)
 prune(plan=plan)

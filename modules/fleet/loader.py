@@ -11,6 +11,7 @@ from modules.fleet.check import settings_problems
 from modules.fleet.compose import draft_of
 from modules.fleet.fabric_check import fabric_problems
 from modules.fleet.fleet import Fleet
+from modules.fleet.gateway_check import gateway_problems
 from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
 from modules.fleet.lock import read_lock
@@ -59,6 +60,7 @@ def _load(path: Path) -> Fleet:
     problems += fabric_problems(hosts, layers)
     problems += strategy_problems(tree)
     problems += monitoring_problems(hosts, tree)
+    problems += gateway_problems(hosts, {host.name: layers.settings(host.name) for host in hosts}, catalog)
     # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):
@@ -118,4 +120,6 @@ def _used_secrets(fleet: Fleet, catalog: Catalog) -> set[str]:
             model = catalog.models[service.model] if isinstance(service.model, str) else service.model
             draft = draft_of(service, catalog)
             used |= {service.api_key, model.token, None if draft is None else draft.token}
+        if host.settings.gateway is not None:
+            used |= {client.key for client in host.settings.gateway.clients.values()}
     return {name for name in used if name is not None}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import Pending, forget_pending, read_pending, write_pending
     from modules.hostside.atomic import write_text
+    from modules.hostside.drain import Door
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import Ledger
     from modules.hostside.neighbours import have_back, in_the_way, make_way
@@ -26,6 +27,7 @@ else:
     import release_story as story
     from activation import Pending, forget_pending, read_pending, write_pending
     from atomic import write_text
+    from drain import Door
     from gpus_kept import gpus_kept
     from ledger import Ledger
     from neighbours import have_back, in_the_way, make_way
@@ -52,6 +54,11 @@ class Switch:
     def ledger(self) -> Ledger:
         """Of the service."""
         return self.server.ledger
+
+    @property
+    def door(self) -> Door:
+        """Whether gateways send requests to the service."""
+        return Door(self.ledger.service)
 
     def is_last_good(self, release: str) -> bool:
         """Whether the ledger names it so."""
@@ -94,6 +101,8 @@ class Switch:
             self.ledger.point_good(release)
         if self.is_last_good(release):
             forget_pending(self.ledger)
+            # Any other is not sent requests before its gate has passed it.
+            self.door.open()
 
     def way_back(self, release: str) -> str | None:
         """What comes back when `release` fails: the last good one, else what serves, else what served before that."""
@@ -141,6 +150,7 @@ class Switch:
         if story.events(self.ledger.entry(bad))[-1]["event"] != story.ROLLED_BACK:
             self.ledger.mark(bad, story.ROLLED_BACK, f"release {back} serves again")
         forget_pending(self.ledger)
+        self.door.open()
 
     def _stay(self, pending: Pending, by_gate: bool, why: str) -> tuple[bool, str]:
         """Nothing comes back. A slow server is better than none; one that never answered is none."""
@@ -153,6 +163,7 @@ class Switch:
                     systemctl("disable", "--quiet", self.server.unit)
             again = have_back(self.ledger, pending.aside)
         forget_pending(self.ledger)
+        self.door.open()
         why = why or "there is no earlier release to go back to"
         served = f", and {', '.join(again)}, which had made way for it, serves again" if again else ""
         return False, f"{why}: {'it goes on serving' if by_gate else 'the service is down'}{served}"
@@ -167,6 +178,7 @@ class Switch:
             make_way(self.ledger, others)
         else:
             write_pending(self.ledger, wanted)
+            self.door.close()
         served, reason = self.server.awaited() if attach else self.server.bring_up(wanted.release)
         if served:
             self.ready(wanted)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from modules.hostside.masking import masked_lines
     from modules.hostside.release_story import RESTARTED
     from modules.hostside.service_unit import journal, run, unit_name, unit_state
+    from modules.hostside.watch_note import note_check
 else:
     import engine_sample
     import gpu_sample
@@ -43,6 +44,7 @@ else:
     from masking import masked_lines
     from release_story import RESTARTED
     from service_unit import journal, run, unit_name, unit_state
+    from watch_note import note_check
 
 MARK = "watchdog: "
 BY = "watchdog"
@@ -181,9 +183,13 @@ def main(sleep: Callable[[float], None] = time.sleep) -> int:
         checks=options.checks,
     )
     since = time.monotonic()
+    # It has just generated, or it would not be ready.
+    note_check(options.service, 0)
     while True:
         sleep(options.every)
-        if watch.wedged():
+        wedged = watch.wedged()
+        note_check(options.service, watch.misses)
+        if wedged:
             break
         since = time.monotonic() if watch.misses == 0 else since
     restart(Ledger(options.service), unit_name(options.service), reason(watch.checks, time.monotonic() - since))

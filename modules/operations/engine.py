@@ -19,6 +19,7 @@ from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
 from modules.hostside.version_changes import told
 from modules.images.reference import image_reference
+from modules.operations import drain
 from modules.operations.asked import forced
 from modules.operations.differences import differs
 from modules.operations.engine_differences import differs_from
@@ -148,6 +149,8 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     differs_from(release, files, found, action)
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
+        if found.closed and plan.gate is None:
+            yield drain.opened(plan.name)
     else:
         yield from _started(Start(plan, services, release, files, found, action))
     # An entry of before, or an image that was asked more since.

@@ -49,7 +49,7 @@ def settle_job(plan: ServicePlan) -> Job:
 
 
 def _most_seconds(plan: ServicePlan) -> int:
-    return 2 * start_seconds(plan) + 600
+    return 2 * (start_seconds(plan) + plan.drain_s) + 600
 
 
 def follow_start(state: State, host: Host, job: Job, service: str, release: str) -> bool:

@@ -27,6 +27,7 @@ from modules.spec.base import (
 from modules.spec.engine import Container, DraftMethod, Flags, ReadinessOverride
 from modules.spec.fabric import Fabric
 from modules.spec.gate import Gate
+from modules.spec.gateway import Gateway
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
 from modules.spec.monitoring import Monitoring
@@ -223,6 +224,7 @@ class HostSettings(Strict):
     fabric: Fabric | None = None
     monitoring: Monitoring = Monitoring()
     services: dict[Name, Service] = {}
+    gateway: Gateway | None = None
 
     @field_validator("services")
     @classmethod
