@@ -20,7 +20,7 @@ from modules.gating.need import why_measure
 from modules.hostside.version_changes import told
 from modules.images.reference import image_reference
 from modules.operations.asked import forced
-from modules.operations.engine import service_secrets, service_state, wanted_release
+from modules.operations.engine import service_secrets, service_there, wanted_release
 from modules.operations.managed_files import ManagedFile, settle, unsettled
 from modules.operations.require import refusal, unreadable
 from modules.release.build import key_variable, makes_key
@@ -50,7 +50,7 @@ def release_surveyed(plan: ServicePlan, services: HostPlan) -> Generator[Pyinfra
         return
     home = services.settings.weights.home
     image = image_reference(plan.recipe, read_lock(load_fleet().path))
-    found = service_state(plan, image, home)
+    found = service_there(plan, home).of(host)
     if found is None:
         yield from unreadable(f"the state of service {plan.name}")
         return
