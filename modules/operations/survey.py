@@ -110,6 +110,7 @@ class Survey:
             if state.current_stage != self._stage:
                 self._stage, self._left, self._handed, self._quiet = state.current_stage, set(self._known), _WORTH, 0
                 self._answers.clear()
+                self._given.clear()
             # An operation that asks again wants to know what is there by now.
             this = (text, self._host.current_op_hash)
             if this in self._given:
