@@ -13,7 +13,7 @@ from pyinfra_cli.main import main  # imported first: it patches the standard lib
 from pyinfra.connectors import ssh  # isort: skip
 
 # What stands in the commands of the two round trips of a converged run, in one line and without quotes.
-MARKS = {"command -v python3 >/dev/null": "preflight", "Answer many questions at once": "survey"}
+MARKS = {"command -v python3 >/dev/null": "preflight", "exec(json.loads(sys.stdin.readline()))": "survey"}
 _run = ssh.SSHConnector.run_shell_command
 _answers: dict[str, list[str]] = {}
 

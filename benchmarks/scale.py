@@ -3,8 +3,8 @@
     python -m benchmarks.scale [--hosts 100,300,1000] [--delay 0.4] [--parallel 0] [--lab NAME] [--answers FILE]
 
 The answers are those of a converged lab host (`--lab`: the lab's name; its fleet file is converge.yaml, as
-`benchmarks.converge_lab` leaves it, or fleet.yaml), or were kept by an earlier run. All that Tinderbox and pyinfra do is
-real but for SSH: see docs/scale.md for what that adds.
+`benchmarks.converge_lab` leaves it, or fleet.yaml), or were kept by an earlier run. All that Tinderbox and pyinfra do
+is real but for SSH: see docs/scale.md for what that adds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.recorded_pyinfra import MARKS
 from modules.lab.layout import ROOT, Layout
 
 _TOTAL = re.compile(r"^\s*Grand total\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)", re.MULTILINE)
@@ -91,8 +90,6 @@ def simulate(fleet: Path, answers: Path, count: int, delay: float, parallel: int
         sys.exit(f"{count} hosts: exit status {process.returncode}\n{said[-3000:]}")
     return Scaled(count, wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, int(total[4]))
 
-
-assert len(MARKS) == 2
 
 if __name__ == "__main__":
     typer.run(main)

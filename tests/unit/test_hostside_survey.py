@@ -86,7 +86,7 @@ def test_a_survey_answers_as_the_command_by_itself_does(program: str, tmp_path: 
     command = AskProgram(sys.executable, program if there else str(tmp_path / "missing.py"), ("a b", "$c"), absent)
     alone = subprocess.run(["sh", "-c", command.get_raw_value()], input="", capture_output=True, text=True, check=False)
     done = subprocess.run(
-        ["sh", "-c", survey_command().get_raw_value()], input=survey_request([command]) + "\n",
+        ["sh", "-c", survey_command().get_raw_value()], input=survey_request([command]),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     (answer,) = survey_answers(["a banner", *done.stdout.splitlines()], 1)
