@@ -134,8 +134,8 @@ class Playbook:
         (service,) = plan.services
         for unit in (places.unit_name(service.name), places.watch_unit_name(service.name)):
             (files / unit).write_bytes(self._read(source, f"/etc/systemd/system/{unit}"))
-        entry = self._read(source, f"/var/lib/tinderbox/ledger/{service.name}/current")
-        (files / f"{json.loads(entry)['id']}.json").write_bytes(entry)
+        noted = self._read(source, f"/var/lib/tinderbox/ledger/{service.name}/current")
+        (files / f"{json.loads(noted)['id']}.json").write_bytes(noted)
         for name, text in self._image(source)["files"].items():
             (files / "image" / name).write_text(text)
         packed = io.BytesIO()
@@ -144,7 +144,7 @@ class Playbook:
                 entry = tarfile.TarInfo(f"tinderbox/{name}")
                 entry.size, entry.mode = len(content), 0o644
                 archive.addfile(entry, io.BytesIO(content))
-        (files / "programs.tar.gz").write_bytes(packed.getvalue())
+        (files / "programs.tar").write_bytes(packed.getvalue())
 
     def _image(self, source: str) -> dict[str, Any]:
         request: dict[str, Any] = json.loads(self._read(source, "/var/lib/tinderbox/images/*/request.json"))
