@@ -32,6 +32,12 @@ class Told(HostFact[str]):
         return lines[0]
 
 
+class Plain(Told):
+    """As facts of pyinfra's own."""
+
+    command = "tell plain"  # type: ignore[assignment]
+
+
 class OneHost:
     """A host that answers, and counts how often it was gone to. `broken`: the program does not run there."""
 
@@ -41,8 +47,8 @@ class OneHost:
         self.current_op_hash: str | None = "first"
         self.trips: list[list[str]] = []
 
-    def run_shell_command(self, command: StringCommand, **arguments: Any) -> tuple[bool, CommandOutput]:
-        text = command.get_raw_value()
+    def run_shell_command(self, command: StringCommand | str, **arguments: Any) -> tuple[bool, CommandOutput]:
+        text = command if isinstance(command, str) else command.get_raw_value()
         if text == SURVEY:
             asked = [each["shell"] for each in json.loads(arguments["_stdin"].splitlines()[1])]
             self.trips.append(asked)
@@ -54,7 +60,8 @@ class OneHost:
         return True, CommandOutput([OutputLine("stdout", f"{text}!")])
 
     def get_fact(self, fact: type[Told], **arguments: Any) -> str | None:
-        _, output = self.run_shell_command(fact().command(**arguments), **SUDO)
+        command = fact().command
+        _, output = self.run_shell_command(command(**arguments) if callable(command) else command, **SUDO)
         return fact().process(output.stdout_lines)
 
     def put_file(self) -> bool:
@@ -93,6 +100,12 @@ def test_what_was_not_foreseen_is_asked_by_itself_and_takes_nothing_back() -> No
     host = surveyed(OneHost())
     ask(host, "a", "else", "b")
     assert [len(trip) for trip in host.trips] == [6, 1]
+
+
+def test_a_fact_of_pyinfras_own_is_asked_as_ever() -> None:
+    host = surveyed(OneHost())
+    assert host.get_fact(Plain) == "tell plain!"
+    assert host.trips == [["tell plain"]]
 
 
 def test_what_is_done_takes_the_answers_back() -> None:
