@@ -1,6 +1,12 @@
 """pyinfra loads this before the inventory: what holds for every deploy."""
 
+import sys
+
 from pyinfra import config
+
+# pyinfra's command sets it, and every run would compile all of Tinderbox anew. Who asks for that by Python's own option
+# or variable still gets it.
+sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
 
 from modules.operations.interrupt import end_run_at_ctrl_c
 from modules.reporting.host_errors import watch_errors

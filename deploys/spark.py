@@ -11,6 +11,7 @@ from roles.image import image, prune
 from roles.preflight import preflight
 from roles.runtime import runtime
 from roles.site import site
+from roles.survey import surveyed
 from roles.system import system
 from roles.weights import weights
 from roles.weights.clean import clean_weights
@@ -19,6 +20,7 @@ from roles.weights.load import probe_load
 plan = plan_of(host)
 # One line a stage: pyinfra orders operations by the line that called them, so a loop would mix the stages.
 preflight(plan=plan)
+surveyed(plan)
 site(plan=plan)
 system(plan=plan)
 cuda(plan=plan)

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyinfra.api import QuoteString, StringCommand
+from pyinfra.api import StringCommand
 from typing_extensions import override
 
 from modules.facts.base import HostFact
 from modules.facts.hostside import HOME
+from modules.facts.program import AskProgram
 
 PROBE = f"{HOME}/compile_probe.py"
 PTXAS_PROBE = f"{HOME}/ptxas_probe.py"
@@ -32,10 +33,7 @@ class CompileProbe(HostFact[Mapping[str, ProbedFeature]]):
 
     @override
     def command(self, architecture: str) -> StringCommand:
-        return StringCommand(
-            *("if test -e", PROBE, "; then python3", PROBE, "--recall --architecture", QuoteString(architecture)),
-            "; else echo null; fi",
-        )
+        return AskProgram("python3", PROBE, ("--recall", "--architecture", architecture), absent="null")
 
     @override
     def parse(self, lines: list[str]) -> Mapping[str, ProbedFeature]:
@@ -64,10 +62,7 @@ class PtxasProbe(HostFact[TritonPtxas]):
 
     @override
     def command(self, architecture: str) -> StringCommand:
-        return StringCommand(
-            *("if test -e", PTXAS_PROBE, "; then python3", PTXAS_PROBE, "--tell --architecture"),
-            *(QuoteString(architecture), "; else echo null; fi"),
-        )
+        return AskProgram("python3", PTXAS_PROBE, ("--tell", "--architecture", architecture), absent="null")
 
     @override
     def parse(self, lines: list[str]) -> TritonPtxas:

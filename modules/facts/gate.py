@@ -9,6 +9,7 @@ from typing import Any
 from pyinfra.api import QuoteString, StringCommand
 
 from modules.facts.base import HostFact
+from modules.facts.program import AskProgram
 from modules.facts.service import UnitState
 from modules.hostside.version_changes import DRIVER, Versions
 from modules.release import layout
@@ -91,7 +92,7 @@ class ServiceGate(HostFact[GateState]):
     """The release in force and what was measured of it, in one round trip; None before Tinderbox is on the host."""
 
     def command(self, service: str) -> StringCommand:  # noqa: D102
-        return StringCommand("! test -e", PROGRAM, "||", layout.PYTHON, PROGRAM, QuoteString(service))
+        return AskProgram(layout.PYTHON, PROGRAM, (service,))
 
     def parse(self, lines: list[str]) -> GateState:  # noqa: D102
         answer = json.loads(lines[-1])

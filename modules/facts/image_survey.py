@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyinfra.api import QuoteString, StringCommand
+from pyinfra.api import StringCommand
 
 from modules.facts.base import HostFact
 from modules.facts.image import ImageState
+from modules.facts.program import AskProgram
 from modules.release import layout
 
 PROGRAM = str(layout.PROGRAMS / "image_state.py")
@@ -39,10 +40,7 @@ class ImagesOnHost(HostFact[HostImages]):
 
         + references: names of images
         """
-        words = (QuoteString(reference) for reference in references)
-        return StringCommand(
-            "if test -e", PROGRAM, ";then", layout.PYTHON, PROGRAM, *words, f";else echo {_ABSENT}; fi"
-        )
+        return AskProgram(layout.PYTHON, PROGRAM, references, absent=_ABSENT)
 
     def parse(self, lines: list[str]) -> HostImages:
         """The last line."""

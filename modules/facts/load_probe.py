@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pyinfra.api import QuoteString, StringCommand
+from pyinfra.api import StringCommand
 from typing_extensions import override
 
 from modules.facts.base import HostFact
+from modules.facts.program import AskProgram
 from modules.loading import DeviceWays, Rates
 from modules.release import layout
 
@@ -25,8 +26,7 @@ class Kept:
 
 
 def _recall(program: str, words: list[str]) -> StringCommand:
-    asked = (layout.PYTHON, program, *map(QuoteString, words), "--recall")
-    return StringCommand("if test -e", program, "; then", *asked, "; else echo null; fi")
+    return AskProgram(layout.PYTHON, program, (*words, "--recall"), absent="null")
 
 
 class LoadRates(HostFact[Kept]):

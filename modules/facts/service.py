@@ -10,6 +10,7 @@ from typing import Any
 from pyinfra.api import QuoteString, StringCommand
 
 from modules.facts.base import HostFact
+from modules.facts.program import AskProgram
 from modules.hostside.version_changes import Versions, changes, outdated
 from modules.release import layout
 
@@ -170,9 +171,8 @@ class ServiceRelease(HostFact[ServiceState]):
         if draft is not None:
             words += ["--draft", draft[0], "--draft-revision", draft[1]]
             words += ["--draft-file", draft[2]] if draft[2] is not None else []
-        quoted = [QuoteString(word) for word in words]
         # Silent where the program is not installed yet: a run without -y asks before the stages that install it.
-        return StringCommand("! test -e", PROGRAM, "||", layout.PYTHON, PROGRAM, *quoted)
+        return AskProgram(layout.PYTHON, PROGRAM, words)
 
     def parse(self, lines: list[str]) -> ServiceState:  # noqa: D102
         return ServiceState.of(json.loads(lines[-1]))

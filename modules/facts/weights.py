@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 from pydantic import BaseModel, ConfigDict
-from pyinfra.api import QuoteString, StringCommand
+from pyinfra.api import StringCommand
 
 from modules.facts.base import HostFact
+from modules.facts.program import AskProgram
 
 VERIFY_PROGRAM = "/usr/local/lib/tinderbox/verify_weights.py"
 
@@ -43,10 +44,7 @@ class WeightsOnHost(HostFact[WeightsState]):
         + home: the Hugging Face home
         """
         words = ["--repository", repository, "--revision", revision, "--home", home]
-        return StringCommand(
-            *("if test -e", VERIFY_PROGRAM, "; then python3", VERIFY_PROGRAM, *map(QuoteString, words)),
-            "; else echo '{}'; fi",
-        )
+        return AskProgram("python3", VERIFY_PROGRAM, words, absent="{}")
 
     def parse(self, lines: list[str]) -> WeightsState:
         """The last line."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.check import settings_problems
 from modules.fleet.compose import draft_of
+from modules.fleet.fabric_check import fabric_problems
 from modules.fleet.fleet import Fleet
 from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
@@ -50,6 +51,7 @@ def _load(path: Path) -> Fleet:
     problems = _but_for_strays(problems, layers.unknown_services())
     problems += same_address(hosts, tree)
     problems += same_peer_address(hosts, tree)
+    problems += fabric_problems(hosts, layers)
     # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):

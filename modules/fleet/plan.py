@@ -65,6 +65,11 @@ class HostPlan:
         return None if bundle is None else Path(bundle)
 
     @property
+    def ca_bundle(self) -> str | None:
+        """Their text."""
+        return None if self.ca_bundle_path is None else self.ca_bundle_path.read_text()
+
+    @property
     def models(self) -> tuple[Model, ...]:
         """Of all services; one that two share stands there twice."""
         return tuple(model for service in self.services for model in service.models)

@@ -10,8 +10,9 @@ from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
-from modules.facts.apt import AptPackage, AptVersions
+from modules.facts.apt import AptPackage, AptVersions, PackageState
 from modules.facts.hostside import HOME
+from modules.facts.survey import Question
 from modules.operations.apt_source import AptSource, has_source, other_source
 from modules.operations.differences import differs, files_differ
 from modules.operations.job import Job, run_job
@@ -48,10 +49,15 @@ def install_job(package: str, version: str, source_path: str | None) -> Job:
     )
 
 
+def package_there(package: str, source: AptSource | None) -> Question[PackageState]:
+    """What the host has of the package and of its source."""
+    asked = {} if source is None else {"paths": source.paths, "uri": source.repository.uri.rstrip("/")}
+    return Question(AptPackage, {"package": package, **asked})
+
+
 def package_installed(package: str, version: str, source: AptSource | None) -> Generator[PyinfraCommand, None, None]:
     """The inner form of `apt_package`; yields nothing where all is as it should be."""
-    asked = {} if source is None else {"paths": source.paths, "uri": source.repository.uri.rstrip("/")}
-    found = host.get_fact(AptPackage, package=package, **asked)
+    found = package_there(package, source).of(host)
     if found is None:
         yield from unreadable(f"the state of package {package}")
         return

@@ -9,7 +9,8 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, State, operation
 from pyinfra.api.command import PyinfraCommand
 
-from modules.facts.attestation import ImageAttestation
+from modules.facts.attestation import Attested, ImageAttestation
+from modules.facts.survey import Question
 from modules.fleet import load_fleet
 from modules.fleet.lock import read_lock
 from modules.images import image_reference
@@ -44,6 +45,16 @@ def refusal_of(name: str, reference: str, seen: Attestation | None, recipe: Reci
     return "\n".join([f"{name}: the image {reference} can not serve this engine:", *(f"  {line}" for line in lines)])
 
 
+def is_asked(recipe: Recipe, needs: Needs) -> bool:
+    """Whether anything is asked of the image."""
+    return recipe.attest.wanted or needs.native_fp4
+
+
+def attestation_there(recipe: Recipe) -> Question[Attested]:
+    """What was seen in the image, on the host."""
+    return Question(ImageAttestation, {"reference": image_reference(recipe, read_lock(load_fleet().path))})
+
+
 @operation()
 def image_attested(recipe: Recipe, needs: Needs) -> Generator[PyinfraCommand, None, None]:
     """Refuse an image that does not hold what its engine needs.
@@ -53,11 +64,11 @@ def image_attested(recipe: Recipe, needs: Needs) -> Generator[PyinfraCommand, No
     + recipe: of the image, which is on the host by now
     + needs: of the engine
     """
-    if not recipe.attest.wanted and not needs.native_fp4:
+    if not is_asked(recipe, needs):
         host.noop("nothing is asked of this image")
         return
     reference = image_reference(recipe, read_lock(load_fleet().path))
-    found = host.get_fact(ImageAttestation, reference=reference)
+    found = attestation_there(recipe).of(host)
     if found is None:
         yield from unreadable(f"the attestation of {reference}")
     elif found.seen is None or found.seen.asked != asked_of(recipe):

@@ -7,8 +7,9 @@ from collections.abc import Generator, Mapping
 from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 
-from modules.facts.cuda import PROBE, PTXAS_PROBE, CompileProbe, ProbedFeature, PtxasProbe
+from modules.facts.cuda import PROBE, PTXAS_PROBE, CompileProbe, ProbedFeature, PtxasProbe, TritonPtxas
 from modules.facts.files import FileStates
+from modules.facts.survey import Question
 from modules.operations.differences import files_differ
 from modules.operations.managed_files import ManagedFile, is_settled, settle
 from modules.operations.require import unreadable
@@ -21,6 +22,17 @@ PROFILE = ManagedFile(
     f"TRITON_PTXAS_PATH={CUDA_HOME}/bin/ptxas\n"
     "export PATH TRITON_PTXAS_PATH\n",
 )
+PROFILE_THERE = Question(FileStates, {"paths": [PROFILE.path]})
+
+
+def compile_probe_there(architecture: str) -> Question[Mapping[str, ProbedFeature]]:
+    """What the compile probe has kept."""
+    return Question(CompileProbe, {"architecture": architecture})
+
+
+def triton_ptxas_there(architecture: str) -> Question[TritonPtxas]:
+    """What Triton's ptxas assembles."""
+    return Question(PtxasProbe, {"architecture": architecture})
 
 
 def has_passed(answer: Mapping[str, ProbedFeature]) -> bool:
@@ -32,7 +44,7 @@ def has_passed(answer: Mapping[str, ProbedFeature]) -> bool:
 @operation()
 def profile_settled() -> Generator[StringCommand, None, None]:
     """Give login shells the toolkit."""
-    found = host.get_fact(FileStates, paths=[PROFILE.path])
+    found = PROFILE_THERE.of(host)
     if found is None:
         yield from unreadable(PROFILE.path)
     elif is_settled(PROFILE, found[PROFILE.path]):
@@ -50,7 +62,7 @@ def compile_probe_passed(architecture: str) -> Generator[StringCommand, None, No
 
     + architecture: for example 12.1f
     """
-    answer = host.get_fact(CompileProbe, architecture=architecture)
+    answer = compile_probe_there(architecture).of(host)
     if answer is None:
         yield from unreadable("the compile probe's answer")
     elif has_passed(answer):
@@ -65,7 +77,7 @@ def triton_ptxas_passed(architecture: str) -> Generator[StringCommand, None, Non
 
     + architecture: for example 12.1f
     """
-    found = host.get_fact(PtxasProbe, architecture=architecture)
+    found = triton_ptxas_there(architecture).of(host)
     if found is None:
         yield from unreadable("the ptxas that Triton uses")
     elif found.reason is None:

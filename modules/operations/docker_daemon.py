@@ -11,6 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.docker_daemon import CONFIG, DEVICES, DaemonState, DockerDaemon
 from modules.facts.hostside import HOME
+from modules.facts.survey import Question
 from modules.operations.apt import install_job
 from modules.operations.differences import differs, files_differ
 from modules.operations.docker_config import (
@@ -58,6 +59,12 @@ def renewed_devices() -> StringCommand:
     return StringCommand(f"{generated} && mv -f {new} {DEVICES} || {{ rm -f {new}; exit 1; }}")
 
 
+def daemon_there(network: Network, ca_bundle: str | None) -> Question[DaemonState]:
+    """How the host's dockerd stands, and the files that it should have."""
+    files = [*proxy_files(network.proxy), *registry_certificates(network, ca_bundle, ())]
+    return Question(DockerDaemon, {"paths": [file.path for file in files]})
+
+
 @operation()
 def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Generator[PyinfraCommand, None, None]:
     """Have dockerd installed, configured and running; it is restarted only for a change that needs it.
@@ -68,12 +75,11 @@ def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Gene
     + network: the host's network settings: proxy and registry
     + ca_bundle: text of the site's certificates (PEM), None for none
     """
-    files = [*proxy_files(network.proxy), *registry_certificates(network, ca_bundle, ())]
-    paths = [file.path for file in files]
-    found = host.get_fact(DockerDaemon, paths=paths)
+    there = daemon_there(network, ca_bundle)
+    found = there.of(host)
     if found is not None and not found.installed:
         yield from run_job(install_job(PACKAGE, "*", None))
-        found = host.get_fact(DockerDaemon, paths=paths)
+        found = there.of(host)
     if found is None:
         yield from unreadable("the state of dockerd")
         return

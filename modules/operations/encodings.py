@@ -10,6 +10,7 @@ from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.encodings import EncodingDigests
+from modules.facts.survey import Question
 from modules.operations.differences import differs
 from modules.operations.job import Job, run_job
 from modules.operations.require import unreadable
@@ -18,6 +19,7 @@ from modules.spec.model import Encoding
 from modules.spec.network import Network
 
 _TIMEOUT_S = 1800
+ENCODINGS_THERE = Question(EncodingDigests)
 
 
 def cache_name(published: str) -> str:
@@ -61,7 +63,7 @@ def encodings_present(encodings: Mapping[str, Encoding], mirror: str | None) -> 
     + encodings: file name → catalog entry
     + mirror: base URL of a mirror of the site's, or None for the published URLs
     """
-    found = host.get_fact(EncodingDigests)
+    found = ENCODINGS_THERE.of(host)
     if found is None:
         yield from unreadable(f"the encodings in {layout.ENCODINGS}")
         return

@@ -14,6 +14,7 @@ from pyinfra.api.command import PyinfraCommand
 from modules.facts.obstacles import PortHolder, StrangeEngines
 from modules.facts.releases import HostReleases
 from modules.facts.service import Barred, ServiceRelease, ServiceState
+from modules.facts.survey import Question
 from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
 from modules.hostside.version_changes import told
@@ -46,21 +47,21 @@ def service_secrets(plan: ServicePlan) -> dict[str, str]:
     return {variable: load_fleet().secret(name)} if variable is not None and name is not None else {}
 
 
-def service_state(plan: ServicePlan, image: str, home: str) -> ServiceState | None:
-    """Ask the host all that decides about a service."""
+def service_there(plan: ServicePlan, home: str) -> Question[ServiceState]:
+    """All that decides about a service."""
     files = [file(plan.name) for file in _FILES]
-    return host.get_fact(
-        ServiceRelease,
-        service=plan.name,
-        image=image,
-        repository=layout.model_directory(home, plan.model.repository),
-        revision=pinned_commit(plan.model) or plan.model.revision,
-        model_file=plan.model.file,
-        files=[*files, layout.services_file()],
-        encodings=[str(layout.ENCODINGS / name) for name in plan.encodings],
-        key_variable=key_variable(plan) if makes_key(plan) else None,
-        draft=_draft(plan, home),
-    )
+    asked = {
+        "service": plan.name,
+        "image": image_reference(plan.recipe, read_lock(load_fleet().path)),
+        "repository": layout.model_directory(home, plan.model.repository),
+        "revision": pinned_commit(plan.model) or plan.model.revision,
+        "model_file": plan.model.file,
+        "files": [*files, layout.services_file()],
+        "encodings": [str(layout.ENCODINGS / name) for name in plan.encodings],
+        "key_variable": key_variable(plan) if makes_key(plan) else None,
+        "draft": _draft(plan, home),
+    }
+    return Question(ServiceRelease, asked)
 
 
 def _draft(plan: ServicePlan, home: str) -> tuple[str, str, str | None] | None:
@@ -111,13 +112,14 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
         )
         return
     image = image_reference(plan.recipe, read_lock(load_fleet().path))
-    found = service_state(plan, image, home)
+    there = service_there(plan, home)
+    found = there.of(host)
     if found is None:
         yield from unreadable(f"the state of service {plan.name}")
         return
     if makes_key(plan) and found.made_key is None:
         yield from _key_made(plan)
-        found = service_state(plan, image, home)
+        found = there.of(host)
         if found is None or found.made_key is None:
             yield from unreadable(f"the API key that the host was to make for service {plan.name}")
             return

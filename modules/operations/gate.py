@@ -13,6 +13,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from modules.catalog import load_catalog
 from modules.facts.gate import Evidence, GateEvidence, GateResult, GateState, ServiceGate
+from modules.facts.survey import Question
 from modules.fleet import ServicePlan, load_fleet
 from modules.gating import Judgement, Verdict
 from modules.gating.decision import decide
@@ -97,6 +98,11 @@ def _dataset(gate: Gate, found: GateState) -> Generator[PyinfraCommand, None, No
     yield StringCommand("mv", f"{target}.new", str(target))
 
 
+def gate_there(plan: ServicePlan) -> Question[GateState]:
+    """The release in force, and what was measured of it."""
+    return Question(ServiceGate, {"service": plan.name})
+
+
 @operation()
 def gate_passed(plan: ServicePlan, gate: Gate, home: str, asked: bool = False) -> Generator[PyinfraCommand, None, None]:
     """Hold the service's release against its gate; a failure fails this host with figures and likely cause.
@@ -106,7 +112,7 @@ def gate_passed(plan: ServicePlan, gate: Gate, home: str, asked: bool = False) -
     + home: the Hugging Face home that holds the model, whose tokenizer counts the tokens
     + asked: measure in any case
     """
-    found = host.get_fact(ServiceGate, service=plan.name)
+    found = gate_there(plan).of(host)
     if found is None:
         yield from unreadable(f"the gate of service {plan.name}")
         return

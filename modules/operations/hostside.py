@@ -14,11 +14,13 @@ from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 
 from modules.facts.hostside import HOME, HostsidePrograms
+from modules.facts.survey import Question
 from modules.operations.differences import differs
 from modules.operations.require import unreadable
 
 _SOURCE = Path(__file__).parents[1] / "hostside"
 _SHIPPED = (".py", ".lock")
+PROGRAMS_THERE = Question(HostsidePrograms)
 
 
 @cache
@@ -49,7 +51,7 @@ def difference(wanted: Mapping[str, bytes], found: Mapping[str, str]) -> tuple[d
 @operation()
 def hostside_installed() -> Generator[StringCommand, None, None]:
     """Bring the host's copy of our programs to the controller's state: what differs is sent, strays are removed."""
-    found = host.get_fact(HostsidePrograms)
+    found = PROGRAMS_THERE.of(host)
     if found is None:
         yield from unreadable(f"the programs in {HOME}")
         return

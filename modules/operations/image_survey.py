@@ -12,6 +12,7 @@ from pyinfra.api import Host, State
 
 from modules.facts.image import ImageOnHost, ImageState
 from modules.facts.image_survey import HostImages, ImagesOnHost
+from modules.facts.survey import Question
 from modules.fleet import load_fleet, plan_for
 from modules.fleet.lock import read_lock
 from modules.images import build_of, image_key, image_reference, pinned, pinned_digest
@@ -64,13 +65,18 @@ def references_of(recipes: Iterable[Recipe]) -> list[str]:
     return [image_reference(recipe, lock) for recipe in named]
 
 
+def images_there(recipes: Iterable[Recipe]) -> Question[HostImages]:
+    """What a host has of all its images."""
+    return Question(ImagesOnHost, {"references": references_of(recipes)})
+
+
 def surveyed(host: Host) -> HostImages | None:
     """What a host of the run has, asked once in each stage; None: it did not answer, and has failed by that."""
     run = run_of(host.state)
     # Other hosts may ask for it at the same time.
     with run.locks.setdefault(host.name, threading.Lock()):
         if host.name not in run.surveys:
-            run.surveys[host.name] = host.get_fact(ImagesOnHost, references=references_of(recipes_of(host.name)))
+            run.surveys[host.name] = images_there(recipes_of(host.name)).of(host)
         return run.surveys[host.name]
 
 

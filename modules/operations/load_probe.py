@@ -10,6 +10,7 @@ from pyinfra.api import FunctionCommand, Host, State, operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.load_probe import RATES_PROGRAM, WAYS_PROGRAM, Kept, LoadRates, LoadWays, rates_words
+from modules.facts.survey import Question
 from modules.fleet import ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
 from modules.images.reference import image_reference
@@ -46,6 +47,12 @@ def rates_job(plan: ServicePlan, directory: str) -> Job:
     return Job("load-rates", _key(words), title, command, _RATES_S)
 
 
+def rates_there(plan: ServicePlan, home: str) -> Question[Kept] | None:
+    """What is known of reading the model's files; None: the revision was not resolved yet."""
+    directory = _snapshot(plan, home)
+    return None if directory is None else Question(LoadRates, {"directory": directory, "file": plan.model.file})
+
+
 @operation()
 def load_rates_known(plan: ServicePlan, home: str) -> Generator[PyinfraCommand, None, None]:
     """Have measured, once, how fast the model's files are read; warn where a load will take longer than it should.
@@ -53,11 +60,11 @@ def load_rates_known(plan: ServicePlan, home: str) -> Generator[PyinfraCommand, 
     + plan: the service
     + home: the Hugging Face home
     """
-    directory = _snapshot(plan, home)
-    if directory is None:
+    directory, there = _snapshot(plan, home), rates_there(plan, home)
+    if directory is None or there is None:
         host.noop(f"the revision of {plan.model.repository} was not resolved yet")
         return
-    found = host.get_fact(LoadRates, directory=directory, file=plan.model.file)
+    found = there.of(host)
     if found is None:
         yield from unreadable(f"how fast {plan.model.repository} is read")
     elif found.rates is not None:

@@ -7,7 +7,8 @@ from collections.abc import Generator
 from pyinfra import host
 from pyinfra.api import StringCommand, operation
 
-from modules.facts.site import CERTIFICATE, SiteSettings
+from modules.facts.site import CERTIFICATE, SiteSettings, SiteState
+from modules.facts.survey import Question
 from modules.operations.differences import differs, files_differ
 from modules.operations.managed_files import ManagedFile, settle, unsettled
 from modules.operations.require import unreadable
@@ -71,6 +72,11 @@ def site_files(network: Network, ca_bundle: str | None) -> list[ManagedFile]:
     ]
 
 
+def settings_there(files: list[ManagedFile]) -> Question[SiteState]:
+    """What the host has of them."""
+    return Question(SiteSettings, {"paths": [file.path for file in files]})
+
+
 @operation()
 def site_settled(network: Network, ca_bundle: str | None) -> Generator[StringCommand, None, None]:
     """Bring the site's files and the trust store to what the fleet file says; what is unset there is taken away.
@@ -79,7 +85,7 @@ def site_settled(network: Network, ca_bundle: str | None) -> Generator[StringCom
     + ca_bundle: text of the certificates (PEM) to trust, None for none
     """
     files = site_files(network, ca_bundle)
-    found = host.get_fact(SiteSettings, paths=[file.path for file in files])
+    found = settings_there(files).of(host)
     if found is None:
         yield from unreadable("the site's settings")
         return

@@ -9,7 +9,8 @@ from pyinfra import host, logger
 from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
-from modules.facts.system import PROGRAM, SystemSettings
+from modules.facts.survey import Question
+from modules.facts.system import PROGRAM, SystemSettings, SystemState
 from modules.operations.apt import package_installed
 from modules.operations.differences import differs, files_differ
 from modules.operations.managed_files import ManagedFile, settle, unsettled
@@ -18,6 +19,7 @@ from modules.release import layout
 from modules.release.unit import word
 from modules.spec.settings import System
 
+EARLYOOM = "earlyoom"
 UNITS = "/etc/systemd/system"
 # Percent of the memory that is left when earlyoom asks a process to end, and when it kills one. Swap does not count: a
 # Spark that swaps is lost already, and earlyoom 1.7 would wait for both to run out.
@@ -85,6 +87,11 @@ def wish_of(system: System) -> dict[str, object]:
     }
 
 
+def system_there(system: System) -> Question[SystemState]:
+    """How the host stands to what is wished."""
+    return Question(SystemSettings, {"paths": [file.path for file in system_files(system)], "wish": wish_of(system)})
+
+
 @operation()
 def system_settled(system: System) -> Generator[PyinfraCommand, None, None]:
     """Have the operating system as the fleet file says; what is unset there is as it was before Tinderbox.
@@ -92,9 +99,9 @@ def system_settled(system: System) -> Generator[PyinfraCommand, None, None]:
     + system: the host's settings of it
     """
     if system.earlyoom:
-        yield from package_installed("earlyoom", "*", None)
+        yield from package_installed(EARLYOOM, "*", None)
     files, wish = system_files(system), wish_of(system)
-    found = host.get_fact(SystemSettings, paths=[file.path for file in files], wish=wish)
+    found = system_there(system).of(host)
     if found is None:
         yield from unreadable("the operating system's settings")
         return

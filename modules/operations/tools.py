@@ -9,6 +9,7 @@ from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
+from modules.facts.survey import Question
 from modules.facts.tools import ToolsInUse
 from modules.operations.differences import differs
 from modules.operations.hostside import programs
@@ -16,6 +17,7 @@ from modules.operations.job import Job, run_job
 from modules.release import layout
 
 _TIMEOUT_S = 3600
+TOOLS_THERE = Question(ToolsInUse)
 
 
 def lock_identity(lock: bytes) -> str:
@@ -30,7 +32,7 @@ def tools_installed() -> Generator[PyinfraCommand, None, None]:
     pip takes its index, its proxy and the trusted authorities from the site's network settings, as every job does.
     """
     wanted = lock_identity(programs()["tools.lock"])
-    found = host.get_fact(ToolsInUse)
+    found = TOOLS_THERE.of(host)
     if found == wanted:
         host.noop(f"tools {wanted} are in use")
         return

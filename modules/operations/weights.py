@@ -13,6 +13,7 @@ from pyinfra.api import FunctionCommand, Host, State, operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.facts.job import JobState
+from modules.facts.survey import Question
 from modules.facts.tools import TOOLS_PYTHON
 from modules.facts.weights import WeightsOnHost, WeightsState
 from modules.fleet import load_fleet
@@ -139,6 +140,13 @@ def record_commit(state: State, host: Host, job: Job, model: Model) -> bool:
     return False
 
 
+def weights_there(wanted: Wanted) -> Question[WeightsState]:
+    """What the host has of the model."""
+    model, commit = wanted.model, pinned_commit(wanted.model)
+    asked = {"repository": model.repository, "revision": commit or model.revision, "home": wanted.weights.home}
+    return Question(WeightsOnHost, asked)
+
+
 @operation()
 def weights_seen(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
     """Look what the host has of a model, for the operations that follow; changes nothing.
@@ -146,8 +154,7 @@ def weights_seen(wanted: Wanted) -> Generator[PyinfraCommand, None, None]:
     + wanted: the model, and where it is kept
     """
     wish, model = wish_of(wanted), wanted.model
-    revision = wish.commit or model.revision
-    state = host.get_fact(WeightsOnHost, repository=model.repository, revision=revision, home=wanted.weights.home)
+    state = weights_there(wanted).of(host)
     if state is None:
         yield from unreadable(f"the weights of {model.repository}")
         return

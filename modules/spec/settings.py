@@ -25,6 +25,7 @@ from modules.spec.base import (
     named_or_written_out,
 )
 from modules.spec.engine import Container, DraftMethod, Flags, ReadinessOverride
+from modules.spec.fabric import Fabric
 from modules.spec.gate import Gate
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
@@ -214,6 +215,7 @@ class HostSettings(Strict):
     image: Image = Image()
     weights: Weights = Weights()
     bundle: Bundle = Bundle()
+    fabric: Fabric | None = None
     services: dict[Name, Service] = {}
 
     @field_validator("services")

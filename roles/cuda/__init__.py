@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan
-from modules.operations.apt import apt_package
+from modules.operations.apt import apt_package, package_there
 from modules.operations.apt_source import source_of
-from modules.operations.cuda import compile_probe_passed, profile_settled, triton_ptxas_passed
+from modules.operations.cuda import (
+    PROFILE_THERE,
+    compile_probe_passed,
+    compile_probe_there,
+    profile_settled,
+    triton_ptxas_passed,
+    triton_ptxas_there,
+)
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks."""
+    wish = plan.settings.cuda
+    yield package_there(wish.package, source_of("cuda", plan.settings.network.apt.cuda))
+    yield PROFILE_THERE
+    yield compile_probe_there(wish.architecture)
+    yield triton_ptxas_there(wish.architecture)
 
 
 @deploy("CUDA")

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan
-from modules.operations.encodings import encodings_mirror, encodings_present
+from modules.operations.encodings import ENCODINGS_THERE, encodings_mirror, encodings_present
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks."""
+    if any(service.encodings for service in plan.services):
+        yield ENCODINGS_THERE
 
 
 @deploy("Encodings")

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra import host
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan
-from modules.operations.engine import service_running
+from modules.operations.engine import service_running, service_there
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks."""
+    for service in plan.services:
+        yield service_there(service, plan.settings.weights.home)
 
 
 @deploy("Engine")

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra import host
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan
-from modules.operations.gate import gate_passed
+from modules.operations.gate import gate_passed, gate_there
 from modules.operations.tools import tools_installed
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks."""
+    for service in plan.services:
+        if service.gate is not None:
+            yield gate_there(service)
 
 
 @deploy("Gate")

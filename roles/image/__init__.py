@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra import host
 from pyinfra.api import deploy
 
-from modules.fleet import HostPlan
+from modules.facts.survey import Question
+from modules.fleet import HostPlan, ServicePlan
 from modules.images.attestation import Needs
-from modules.operations.attestation import image_attested
+from modules.operations.attestation import attestation_there, image_attested, is_asked
 from modules.operations.bundle_import import image_loaded, lock_filled
 from modules.operations.image import image_present
 from modules.operations.image_passing import images_offered, images_received, images_surveyed, offers_ended
 from modules.operations.image_pruning import images_pruned
-from modules.operations.image_survey import recipes_of
+from modules.operations.image_survey import images_there, recipes_of
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks; without what a bundle has, which is asked only where there is one."""
+    yield images_there(recipes_of(plan.name))
+    for service in plan.services:
+        if is_asked(service.recipe, _needs(service)):
+            yield attestation_there(service.recipe)
+
+
+def _needs(service: ServicePlan) -> Needs:
+    return Needs(native_fp4=service.engine.native_fp4, flags=service.flags)
 
 
 @deploy("Image")
@@ -49,7 +65,7 @@ def image(plan: HostPlan) -> None:
         image_attested(
             name=f"Image of {service.name} holds what {service.service.engine} needs",
             recipe=service.recipe,
-            needs=Needs(native_fp4=service.engine.native_fp4, flags=service.flags),
+            needs=_needs(service),
         )
 
 

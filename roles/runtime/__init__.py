@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan
-from modules.operations.apt import apt_package
+from modules.operations.apt import apt_package, package_there
 from modules.operations.apt_source import source_of
-from modules.operations.docker_daemon import docker_ready
+from modules.operations.docker_daemon import daemon_there, docker_ready
 
 TOOLKIT = "nvidia-container-toolkit"
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks."""
+    network = plan.settings.network
+    yield package_there(TOOLKIT, source_of("container-toolkit", network.apt.container_toolkit))
+    yield daemon_there(network, plan.ca_bundle)
 
 
 @deploy("Runtime")
@@ -26,5 +37,5 @@ def runtime(plan: HostPlan) -> None:
         name="Docker with NVIDIA's runtime and log rotation",
         wish=wish,
         network=network,
-        ca_bundle=plan.ca_bundle_path.read_text() if plan.ca_bundle_path is not None else None,
+        ca_bundle=plan.ca_bundle,
     )

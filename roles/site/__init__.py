@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra import host
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan
 from modules.operations.connection import keep_alive
 from modules.operations.host_hold import host_held
-from modules.operations.hostside import hostside_installed
-from modules.operations.site import site_settled
+from modules.operations.hostside import PROGRAMS_THERE, hostside_installed
+from modules.operations.site import settings_there, site_files, site_settled
 from roles.preflight.sudo import stop_where_sudo_asks
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks."""
+    yield PROGRAMS_THERE
+    yield settings_there(site_files(plan.settings.network, plan.ca_bundle))
 
 
 @deploy("Site")
@@ -25,5 +35,5 @@ def site(plan: HostPlan) -> None:
     site_settled(
         name="Proxies, mirrors and certificate authorities",
         network=plan.settings.network,
-        ca_bundle=plan.ca_bundle_path.read_text() if plan.ca_bundle_path is not None else None,
+        ca_bundle=plan.ca_bundle,
     )

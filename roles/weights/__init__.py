@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra import host
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan, load_fleet, plan_for
 from modules.operations.bundle_import import weights_loaded
-from modules.operations.tools import tools_installed
-from modules.operations.weights import Wanted, weights_fetched, weights_seen
+from modules.operations.tools import TOOLS_THERE, tools_installed
+from modules.operations.weights import Wanted, weights_fetched, weights_seen, weights_there
 from modules.operations.weights_spread import (
     weights_offered,
     weights_shared,
     weights_sharing_ended,
     weights_taken,
 )
+from modules.spec.model import Model
 from roles.weights.models import everywhere, needed
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks."""
+    models = needed(plan.models)
+    if models:
+        yield TOOLS_THERE
+    for model in models:
+        yield weights_there(_wanted(plan, model))
+
+
+def _wanted(plan: HostPlan, model: Model) -> Wanted:
+    return Wanted(model, plan.settings.weights, plan.settings.hardware.reserve_disk_gib)
 
 
 @deploy("Weights")
@@ -40,7 +58,7 @@ def weights(plan: HostPlan) -> None:
                 bundle=bundle,
             )
             continue
-        here = Wanted(model, settings.weights, settings.hardware.reserve_disk_gib)
+        here = _wanted(plan, model)
         weights_seen(name=title, wanted=here)
         weights_fetched(name=f"{title} from outside", wanted=here)
         # Where that failed, another host does it.

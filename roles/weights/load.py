@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra import host
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan
-from modules.operations.load_probe import load_rates_known, load_ways_known
+from modules.operations.load_probe import load_rates_known, load_ways_known, rates_there
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What `probe_load` asks."""
+    for service in plan.services:
+        question = rates_there(service, plan.settings.weights.home)
+        if question is not None:
+            yield question
 
 
 @deploy("Load")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modules.fleet import FleetError, load_fleet
-from tests.unit.refused_fleets import gates, groups, hosts, images, reaching, services, settings
+from tests.unit.refused_fleets import fabrics, gates, groups, hosts, images, reaching, services, settings
 from tests.unit.refused_fleets.refusal import Refusal
 
 GOOD = """\
@@ -19,6 +19,7 @@ hosts:
 
 
 REFUSALS = (
+    *fabrics.REFUSALS,
     *gates.REFUSALS,
     *groups.REFUSALS,
     *hosts.REFUSALS,
