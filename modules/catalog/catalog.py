@@ -9,8 +9,9 @@ from pydantic import model_validator
 from modules.spec.answers import Answers
 from modules.spec.base import Name, Strict, broken_rule
 from modules.spec.baseline import Baseline
-from modules.spec.engine import Engine, KnownFlags
+from modules.spec.engine import Engine, FlagValue, KnownFlags
 from modules.spec.explanation import Explanation
+from modules.spec.fabric_figures import FabricFigures
 from modules.spec.gate import Gate
 from modules.spec.image import Recipe
 from modules.spec.model import Encoding, Model
@@ -32,6 +33,7 @@ class Catalog(Strict):
     repositories: dict[Name, AptRepository]
     signatures: dict[Name, Signature]
     explanations: dict[Name, Explanation]
+    fabrics: dict[Name, FabricFigures]
 
     @model_validator(mode="after")
     def _refers_to_what_is_there(self) -> Catalog:
@@ -52,14 +54,25 @@ class Catalog(Strict):
         for name, engine in self.engines.items():
             if name not in self.flags:
                 raise broken_rule("its flags are not known", "flags", name)
-            known = self.flags[name].names
+            known = self.flags[name]
             for word in engine.command:
-                if word.startswith("--") and word[2:] not in known:
+                if word.startswith("--") and not known.knows(word[2:]):
                     raise broken_rule(f"the engine knows no flag {word}", "engines", name, "command")
             for where, flags in (("flags", engine.flags), *engine.profiles.items(), *engine.speculative.items()):
                 for flag in flags:
-                    if flag not in known:
+                    if not known.knows(flag):
                         raise broken_rule(f"the engine knows no flag --{flag}", "engines", name, where, flag)
+        return self
+
+    @model_validator(mode="after")
+    def _models_ask_for_what_engines_know(self) -> Catalog:
+        for name, model in self.models.items():
+            for engine, flags in model.flags.items():
+                if engine not in self.engines:
+                    raise broken_rule(f"no engine {engine!r}", "models", name, "flags", engine)
+                for flag, value in flags.items():
+                    if fault := flag_fault(self.flags[engine], flag, value):
+                        raise broken_rule(fault, "models", name, "flags", engine, flag)
         return self
 
     @model_validator(mode="after")
@@ -85,6 +98,16 @@ class Catalog(Strict):
             for pattern in (engine.process, *engine.readiness.wanted_log, *engine.readiness.refused_log):
                 _compiles(pattern, "engines", name)
         return self
+
+
+def flag_fault(known: KnownFlags, flag: str, value: FlagValue) -> str | None:
+    """What the engine's program would not take of a flag; None: nothing that is known here."""
+    if not known.knows(flag):
+        return f"the engine knows no flag --{flag}"
+    values = known.values.get(flag)
+    if values is not None and isinstance(value, str) and value not in values:
+        return f"--{flag} does not take {value!r}"
+    return None
 
 
 def _compiles(pattern: str, *key: str) -> None:

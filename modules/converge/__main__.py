@@ -19,6 +19,7 @@ from modules.converge.holder import taken_over_text
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED
+from modules.converge.rolling import STEPWISE, roll_out, why_of
 from modules.converge.run import Pass, one_pass
 from modules.converge.stopped import doubtful, left_out
 from modules.converge.tell import say, say_what_follows, tell_drift, tell_pass
@@ -59,6 +60,8 @@ def main(  # noqa: PLR0917
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
+    for remark in fleet.remarks:
+        say(remark.told(shown(fleet.path)), "yellow")
     try:
         if drift:
             raise typer.Exit(_drifted(fleet, deploy, names_of(given), as_json=as_json))
@@ -115,17 +118,24 @@ def _converged(fleet: Fleet, deploy: str, limits: list[str], *, confirm: bool) -
     left = [host for host in hosts_within(limits, fleet) if host not in failed]
     unsure = [host for host in doubtful(foreseen) if host in left]
     aborted = not foreseen.finished and not foreseen.outcome.failed
+    strategy = fleet.strategy if Path(deploy).name == STEPWISE else None
     status = INTERRUPTED if foreseen.interrupted else FAILED if failed or aborted else 0
-    if status != INTERRUPTED and not aborted and (foreseen.outcome.changed or unsure) and left:
+    differs = bool(foreseen.outcome.changed or unsure) and bool(left or strategy is not None)
+    if status != INTERRUPTED and not aborted and differs:
         if confirm:
             tell_drift(drift_of(left, foreseen), foreseen.seconds)
             if not typer.confirm("Make this change?", err=True):
                 say("nothing was changed", "yellow")
                 return status
         say_what_follows(unsure)
-        done = _applied(deploy, left if failed else limits)
-        failed = sorted({*failed, *done.stopped})
-        status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or FAILED)
+        if strategy is not None:
+            # Also those that failed: which release is not tried again on one host decides for the others.
+            refused = {host: why_of(foreseen, host) for host in foreseen.outcome.refused}
+            status, failed = roll_out(fleet, strategy, hosts_within(limits, fleet), refused)
+        else:
+            done = _applied(deploy, left if failed else limits)
+            failed = sorted({*failed, *done.stopped})
+            status = INTERRUPTED if done.interrupted else max(status, 0 if done.succeeded else done.status or FAILED)
     if status != INTERRUPTED and Path(deploy).name in _GATED:
         # Here and not above: a run that is refused shall not wait for rich's tables to be loaded.
         from modules.reporting.table import print_table

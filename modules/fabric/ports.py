@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from modules.fabric.addresses import TWINS, Link, address_of, own_links
 from modules.spec.fabric import Fabric
@@ -20,7 +20,8 @@ class Port:
 
     `place`: f0 or f1. `pci`: as `0000:01:00.0`; the halves of one port differ in its domain. `carrier`: a cable with
     somebody at its other end; None: the interface is down, so nobody can tell. `speed_mbps`: of the link. `rdma`: its
-    RDMA device. `gids`: IPv4 address → index of its RoCE v2 GID. `pcie_gts`, `pcie_width`: of its PCIe link.
+    RDMA device. `gids`: IPv4 address → index of its RoCE v2 GID; None: the kernel shows no
+    table of them. `pcie_gts`, `pcie_width`: of its PCIe link.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Port:
     rdma: str | None = None
     rdma_state: str | None = None
     firmware: str | None = None
-    gids: dict[str, int] = field(default_factory=dict)
+    gids: dict[str, int] | None = None
     pcie_gts: float | None = None
     pcie_width: int | None = None
 
@@ -64,8 +65,13 @@ def by_place(ports: Iterable[Port]) -> dict[str, tuple[Port, ...]]:
     return found
 
 
-def planned_ports(fabric: Fabric, host: str, ports: Sequence[Port]) -> tuple[PlannedPort, ...]:
+def planned_ports(
+    fabric: Fabric, host: str, ports: Sequence[Port], configured: Collection[str] = ()
+) -> tuple[PlannedPort, ...]:
     """What each half of each used port is to be, by slot and half.
+
+    `configured`: interfaces that our own file names already. Where no cable is written out, a port of these stays one
+    of the fabric's without a carrier, too: a pulled cable, or a neighbour that is off, is told of and not dropped.
 
     Raises `PortsError`: the host has not the ports that its cables need.
     """
@@ -76,7 +82,7 @@ def planned_ports(fabric: Fabric, host: str, ports: Sequence[Port]) -> tuple[Pla
             " firmware, or where it is not listed, take the host off the mains for a minute"
         )
     links = own_links(fabric, host)
-    chosen = [(link, link.port) for link in links if link.port is not None] or _with_carrier(links, places)
+    chosen = [(link, link.port) for link in links if link.port is not None] or _with_carrier(links, places, configured)
     planned: list[PlannedPort] = []
     for link, place in chosen:
         halves = places.get(place or "", ())
@@ -86,8 +92,14 @@ def planned_ports(fabric: Fabric, host: str, ports: Sequence[Port]) -> tuple[Pla
     return tuple(planned)
 
 
-def _with_carrier(links: Sequence[Link], places: dict[str, tuple[Port, ...]]) -> list[tuple[Link, str]]:
-    found = [place for place, halves in sorted(places.items()) if any(half.carrier for half in halves)]
+def _with_carrier(
+    links: Sequence[Link], places: dict[str, tuple[Port, ...]], configured: Collection[str]
+) -> list[tuple[Link, str]]:
+    found = [
+        place
+        for place, halves in sorted(places.items())
+        if any(half.carrier or half.name in configured for half in halves)
+    ]
     if found:
         return list(zip(links, found, strict=False))
     down = [half.name for halves in places.values() for half in halves if half.carrier is None]

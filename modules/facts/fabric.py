@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from modules.fabric.netplan import MARK, NETPLAN
 from modules.fabric.ports import Port
+from modules.fabric.wish import Configured
 from modules.facts.base import HostFact
 from modules.facts.files import FileState
 
@@ -35,15 +36,6 @@ _LOADER = (
 
 
 @dataclass(frozen=True)
-class Foreign:
-    """A file that is not ours and configures ports of the fabric. `alone`: it configures nothing else."""
-
-    file: str
-    ports: tuple[str, ...]
-    alone: bool
-
-
-@dataclass(frozen=True)
 class Ping:
     """A packet of `size` bytes, not to be cut, from an address of the host's. `trouble`: empty where it came back."""
 
@@ -57,7 +49,8 @@ class Ping:
 class FabricState:
     """`others`: interface → its addresses, of those that are not the fabric's. `management`: that of the default route.
 
-    `text`: netplan's file as it is, secrets left out. `pending`: a change there was not confirmed yet.
+    `text`: netplan's file as it is, secrets left out. `boots_with`: which of our kernel arguments the boot loader has.
+    `pending`: a change of netplan's file was not confirmed yet.
     """
 
     kernel: str
@@ -65,10 +58,11 @@ class FabricState:
     ports: tuple[Port, ...]
     others: Mapping[str, tuple[str, ...]]
     management: str | None
-    foreign: tuple[Foreign, ...]
+    foreign: tuple[Configured, ...]
     text: str | None
     files: dict[str, FileState | None]
     has_netplan: bool
+    boots_with: tuple[str, ...]
     pending: bool
     pings: tuple[Ping, ...] = field(default=())
 
@@ -116,10 +110,11 @@ def fabric_state(document: str) -> FabricState:
         ports=tuple(port_of(port, links.get(port["name"], {})) for port in said["ports"]),
         others={name: _addresses(link) for name, link in links.items() if name not in names and _addresses(link)},
         management=next((route["dev"] for route in said["routes"] if route.get("dev") not in names), None),
-        foreign=tuple(Foreign(one["file"], tuple(one["ports"]), one["alone"]) for one in said["foreign"]),
+        foreign=tuple(Configured(one["file"], tuple(one["ports"]), one["alone"]) for one in said["foreign"]),
         text=said["text"],
         files={path: None if one is None else FileState(*one) for path, one in said["files"].items()},
         has_netplan=said["has_netplan"],
+        boots_with=tuple(said["boots_with"]),
         pending=said["pending"],
         pings=tuple(Ping(one["from"], one["to"], one["bytes"], one["trouble"]) for one in said["pings"]),
     )
@@ -141,7 +136,7 @@ def port_of(port: Mapping[str, Any], link: Mapping[str, Any]) -> Port:
         rdma=rdma.get("name"),
         rdma_state=rdma["state"].partition(": ")[2] if rdma.get("state") else None,
         firmware=rdma.get("firmware"),
-        gids=_gids(rdma.get("gids", ())),
+        gids=None if rdma.get("gids") is None else _gids(rdma["gids"]),
         pcie_gts=_leading(port["pcie_speed"]),
         pcie_width=_positive(port["pcie_width"]),
     )

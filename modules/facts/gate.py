@@ -69,7 +69,8 @@ class GateState:
     """`current`: the release in force, with its model's `commit`; `result`: of exactly that release.
 
     `reference`: the last good measurement before it. `datasets`: hashes of those on the host. `versions`: of the
-    machine's parts now; `proved_on`: what they were when the release was last found good.
+    machine's parts now; `proved_on`: what they were when the release was last found good. `has_gateway`: one of the
+    fleet sends it requests; `closed`: not now.
     """
 
     current: str | None
@@ -81,6 +82,8 @@ class GateState:
     datasets: frozenset[str] = frozenset()
     versions: Versions = field(default_factory=dict)
     proved_on: Versions | None = None
+    has_gateway: bool = False
+    closed: bool = False
 
     @property
     def driver(self) -> str | None:
@@ -106,6 +109,8 @@ class ServiceGate(HostFact[GateState]):
             datasets=frozenset(answer.get("datasets") or ()),
             versions=answer.get("versions") or {},
             proved_on=answer.get("proved_on"),
+            has_gateway=bool(answer.get("has_gateway")),
+            closed=bool(answer.get("closed")),
         )
 
 

@@ -32,7 +32,11 @@ class ReleaseSeen:
 
 @dataclass(frozen=True)
 class ServiceReleases:
-    """`active`: systemd's word. `pending`: the release that is being put in force or awaits its gate."""
+    """`active`: systemd's word. `pending`: the release that is being put in force or awaits its gate.
+
+    `invocation`: systemd's id of the start that serves. `proved_s`: for how long the release in force has served since
+    it was found good, by the host's clock; None where it does not so.
+    """
 
     active: str
     enabled: bool
@@ -40,6 +44,8 @@ class ServiceReleases:
     last_good: str | None
     pending: str | None
     releases: Mapping[str, ReleaseSeen]
+    invocation: str | None = None
+    proved_s: float | None = None
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> ServiceReleases:

@@ -15,6 +15,7 @@ from modules.facts.service import UnitState
 from modules.loading import DeviceWays, Rates
 from modules.memory import Checkpoint, from_summary
 from modules.release import layout
+from modules.rollout.record import RolloutRecord
 
 _PROGRAM = str(layout.PROGRAMS / "report_state.py")
 
@@ -57,13 +58,17 @@ class ServiceSeen:
 
 @dataclass(frozen=True)
 class HostSeen:
-    """`at`: when, UTC. `memory`: MemTotal in bytes, None where it can not be read."""
+    """`at`: when, UTC. `memory`: MemTotal in bytes, None where it can not be read.
+
+    `rollout`: the last one that the host was a part of, as it was noted there.
+    """
 
     at: str
     gpu: str | None
     driver: str | None
     memory: int | None
     services: Mapping[str, ServiceSeen]
+    rollout: RolloutRecord | None = None
 
 
 class ReportState(HostFact[HostSeen]):
@@ -87,4 +92,5 @@ class ReportState(HostFact[HostSeen]):
             driver=gpu.get("driver"),
             memory=answer["memory"],
             services={name: ServiceSeen.of(service) for name, service in answer["services"].items()},
+            rollout=None if answer.get("rollout") is None else RolloutRecord.model_validate(answer["rollout"]),
         )

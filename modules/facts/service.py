@@ -77,7 +77,7 @@ class ServiceState:
     `made_key`: fingerprint of the API key that the host has made. `draft_commit`, `draft_is_here`: of the draft model.
     `versions`: of the machine's parts now, and of the wanted image; `proved_on`, `started_on`: what they were when the
     release in force was last found good, and when what serves was started; None where that was not kept. `reboot`: why
-    the host must be restarted before a container can have its GPU.
+    the host must be restarted before a container can have its GPU. `closed`: gateways are told to send it nothing.
     """
 
     systemd: int
@@ -102,6 +102,7 @@ class ServiceState:
     proved_on: Versions | None = None
     started_on: Versions | None = None
     reboot: str | None = None
+    closed: bool = False
 
     @property
     def upgraded(self) -> dict[str, str]:
@@ -144,6 +145,7 @@ class ServiceState:
             proved_on=answer.get("proved_on"),
             started_on=answer.get("started_on"),
             reboot=answer.get("reboot"),
+            closed=bool(answer.get("closed")),
         )
 
 

@@ -6,16 +6,17 @@ import ipaddress
 from collections.abc import Iterator
 
 from modules.catalog import Catalog
-from modules.fleet.compose import chosen_recipe, recipe_faults
+from modules.fleet.compose import chosen_recipe, model_of, recipe_faults
 from modules.fleet.flag_check import flag_faults
 from modules.fleet.gate_check import gate_rules
+from modules.fleet.monitoring_check import monitoring_rules
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
 from modules.spec.base import is_loopback
 from modules.spec.engine import Engine
 from modules.spec.image import Recipe
-from modules.spec.settings import HostSettings, ModelChoice, Service
+from modules.spec.settings import OWN_PROFILE, HostSettings, ModelChoice, Service
 
 Finding = tuple[Key, str, str]
 """Key below the settings, what is wrong, what to do."""
@@ -34,6 +35,7 @@ def _rules(settings: HostSettings, address: str, catalog: Catalog) -> Iterator[F
             "take it out of this host's layers",
         )
     yield from _peer_rules(settings)
+    yield from monitoring_rules(settings)
     if settings.network.bundle is not None and settings.network.bundle == settings.bundle.export_to:
         yield (
             ("bundle", "export_to"),
@@ -67,19 +69,21 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
         return
     yield from _engine_rules(service, engine)
     yield from _model_rules(service.model, ("model",), service, engine, catalog)
+    yield from _spark_rules(service, catalog)
     yield from _draft_rules(service, engine, catalog)
     gate = catalog.gates.get(service.gate) if isinstance(service.gate, str) else service.gate
     if gate is not None:
-        yield from gate_rules(service, gate, engine)
+        yield from gate_rules(service, gate, engine, model_of(service, catalog))
     recipe = chosen_recipe(engine, service.image, catalog.images)
     if recipe is not None:
         yield from _image_rules(service, recipe)
 
 
 def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
-    if service.profile not in engine.profiles:
+    profiles = {*engine.profiles, OWN_PROFILE}
+    if service.profile not in profiles:
         what = f"engine {service.engine} has no profile {service.profile!r}"
-        yield ("profile",), what, advice(service.profile, engine.profiles, "profiles")
+        yield ("profile",), what, advice(service.profile, profiles, "profiles")
     if service.api_key is not None and engine.api_key_variable is None:
         what = f"engine {service.engine} takes no API key that can be kept secret"
         yield ("api_key",), what, "take it out, and listen on loopback"
@@ -92,6 +96,17 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
             yield ("flags", flag), "this flag is set by the service's own keys", "use engine, model, port, listen"
     for flag, what, todo in flag_faults(engine, service.flags):
         yield ("flags", flag), what, todo
+
+
+def _spark_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
+    model = model_of(service, catalog)
+    cluster = getattr(service, "cluster", None)
+    hosts = 1 if cluster is None else len(cluster.hosts)
+    if model is None or hosts >= model.sparks or service.memory_plan == "warn":
+        return
+    size = "" if model.size_gib is None else f" ({model.size_gib:g} GiB of weights)"
+    what = f"{model.repository} needs {model.sparks} Sparks{size}, and this service is spread over {hosts}"
+    yield ("model",), what, f"name {model.sparks} hosts under cluster, or take a smaller model"
 
 
 def _draft_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:

@@ -11,7 +11,10 @@ from modules.catalog import Catalog
 from modules.spec.engine import Engine, FlagValue
 from modules.spec.image import ImageOverride, Recipe
 from modules.spec.model import Model
-from modules.spec.settings import Service
+from modules.spec.settings import OWN_PROFILE, Service
+
+# How the engines call the longest sequence, of whatever many requests.
+_LENGTHS = ("max-model-len", "context-length")
 
 
 def chosen_recipe(engine: Engine, override: ImageOverride, recipes: Mapping[str, Recipe]) -> Recipe | None:
@@ -53,11 +56,29 @@ def recipe_faults(recipe: Recipe, override: ImageOverride) -> list[tuple[tuple[s
     return []
 
 
-def composed_flags(engine: Engine, service: Service) -> dict[str, FlagValue]:
-    """Merge the flags of the engine, its profile, its draft model and the service; false takes a flag away."""
-    drafted = {} if service.speculative is None else engine.speculative.get(service.speculative.method, {})
-    flags = {**engine.flags, **engine.profiles[service.profile], **drafted, **service.flags}
+def profile_flags(engine: Engine, engine_name: str, profile: str, model: Model) -> dict[str, FlagValue]:
+    """Merge the flags of the engine, its profile and the model; false stands for a flag that is taken away."""
+    if profile == OWN_PROFILE:
+        return {}
+    flags: dict[str, FlagValue] = {**engine.flags, **engine.profiles[profile]}
+    for name in _LENGTHS:
+        length = flags.get(name)
+        if model.context is not None and isinstance(length, int) and length > model.context:
+            flags[name] = model.context
+    return flags | model.flags.get(engine_name, {})
+
+
+def composed_flags(engine: Engine, service: Service, model: Model) -> dict[str, FlagValue]:
+    """Merge the flags of the engine, its profile, the model, its draft model and the service; false takes one away."""
+    wish = service.speculative if service.profile != OWN_PROFILE else None
+    drafted = {} if wish is None else engine.speculative.get(wish.method, {})
+    flags = {**profile_flags(engine, service.engine, service.profile, model), **drafted, **service.flags}
     return {name: value for name, value in flags.items() if value is not False}
+
+
+def model_of(service: Service, catalog: Catalog) -> Model | None:
+    """The model that a service serves; None where there is none of that name."""
+    return catalog.models.get(service.model) if isinstance(service.model, str) else service.model
 
 
 def composed_engine(engine: Engine, service: Service) -> Engine:

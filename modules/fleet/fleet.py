@@ -11,28 +11,38 @@ from modules.fleet.secret import SecretMissingError, fetch
 from modules.fleet.tree import Tree, find
 from modules.spec.fleet import FleetFile, ResolvedHost
 from modules.spec.secret import SecretReference
+from modules.spec.strategy import Strategy
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """The hosts of one fleet file, each with its settings. `lines`: where each secret is declared."""
+    """The hosts of one fleet file, each with its settings.
+
+    `lines`: where each secret is declared. `remarks`: what is odd, and not refused.
+    """
 
     name: str
     path: Path
     hosts: dict[str, ResolvedHost]
     secrets: dict[str, SecretReference] = field(default_factory=dict)
     lines: dict[str, Origin] = field(default_factory=dict, repr=False)
+    strategy: Strategy | None = None
+    remarks: tuple[Problem, ...] = ()
     _values: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, file: FleetFile, path: Path, hosts: Iterable[ResolvedHost], tree: Tree) -> Fleet:
+    def of(
+        cls, file: FleetFile, path: Path, hosts: Iterable[ResolvedHost], tree: Tree, remarks: tuple[Problem, ...] = ()
+    ) -> Fleet:
         """Put a fleet together from what was read. `tree`: the whole file's, for the places of its secrets."""
         return cls(
             name=file.fleet,
             path=path,
             hosts={host.name: host for host in hosts},
             secrets=file.secrets,
+            strategy=file.strategy,
             lines={name: find(tree, ("secrets", name)).origin for name in file.secrets},
+            remarks=remarks,
         )
 
     def secret(self, name: str) -> str:

@@ -8,14 +8,15 @@ from modules.fleet.compose import composed_flags
 from modules.fleet.problem import Key
 from modules.spec.engine import Engine, FlagValue
 from modules.spec.gate import Gate
-from modules.spec.settings import Service
+from modules.spec.model import Model
+from modules.spec.settings import OWN_PROFILE, Service
 
 # How the engines call the number of requests that are worked on at once; what is beyond it waits.
 _STREAMS = ("max-num-seqs", "max-running-requests", "parallel")
 
 
-def gate_rules(service: Service, gate: Gate, engine: Engine) -> Iterator[tuple[Key, str, str]]:
-    """Tell key, what is wrong and what to do; keys are below the service."""
+def gate_rules(service: Service, gate: Gate, engine: Engine, model: Model | None) -> Iterator[tuple[Key, str, str]]:
+    """Tell key, what is wrong and what to do; keys are below the service. `model`: None where its name is unknown."""
     named = isinstance(service.gate, str)
     has_client = engine.command[:1] == ("vllm",)
     if not has_client:
@@ -24,9 +25,13 @@ def gate_rules(service: Service, gate: Gate, engine: Engine) -> Iterator[tuple[K
                 what = f"engine {service.engine} has no `vllm bench serve` in its image, by which {kind} is measured"
                 key = ("gate",) if named else ("gate", kind)
                 yield key, what, "use a gate without it; the llama-benchy matrix works with every engine"
-    if service.profile not in engine.profiles:
+    if model is None or service.profile not in {*engine.profiles, OWN_PROFILE}:
         return
-    flag, most = _limit(composed_flags(engine, service))
+    if model.task != "generate":
+        what = f"a gate measures generated text, and {model.repository} generates none (task: {model.task})"
+        yield ("gate",), what, "take the gate out"
+        return
+    flag, most = _limit(composed_flags(engine, service, model))
     for kind, streams in _streams(gate).items():
         if most is not None and streams > most and (kind == "workload" or has_client):
             what = (

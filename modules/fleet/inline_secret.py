@@ -65,6 +65,11 @@ Found = tuple[str, Problem]
 """A secret's value (empty where there is none to hide) and what to tell of it."""
 
 
+def looks_secret(name: str, value: str) -> bool:
+    """Whether a variable or flag of that name with that value would be refused in a fleet file."""
+    return _LOOKS_SECRET.search(value) is not None or _NAMED_SECRET.search(name) is not None
+
+
 def _found(tree: Tree) -> Iterator[Found]:
     for secret in (declared.keys or {}).values() if (declared := tree.child("secrets")) is not None else ():
         yield from _in_place_of_a_reference(secret)

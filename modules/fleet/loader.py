@@ -11,13 +11,18 @@ from modules.fleet.check import settings_problems
 from modules.fleet.compose import draft_of
 from modules.fleet.fabric_check import fabric_problems
 from modules.fleet.fleet import Fleet
+from modules.fleet.gateway_check import gateway_problems
 from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
 from modules.fleet.lock import read_lock
+from modules.fleet.monitoring_check import monitoring_problems
+from modules.fleet.own_models import model_problems, model_remarks, own_models, with_models, with_own_models
 from modules.fleet.problem import FleetError, Problem
+from modules.fleet.remarks import settings_remarks
 from modules.fleet.resolve import Resolver
 from modules.fleet.shape import opened, same_address, same_peer_address, shape_problems
 from modules.fleet.source import read_tree
+from modules.fleet.strategy_check import strategy_problems
 from modules.fleet.validate import validated
 from modules.spec.fleet import FleetFile, ResolvedHost, Ssh
 from modules.spec.settings import HostSettings
@@ -38,11 +43,12 @@ def load_fleet(path: Path | None = None) -> Fleet:
 
 @functools.cache
 def _load(path: Path) -> Fleet:
-    catalog = load_catalog()
     tree = opened(read_tree(path))
+    models = own_models(tree)
+    catalog = with_models(load_catalog(), models)
     inline = InlineSecrets(tree)
     layers = Layers(tree)
-    problems = [*shape_problems(tree), *layers.problems(catalog)]
+    problems = [*shape_problems(tree), *layers.problems(catalog), *model_problems(models, load_catalog(), tree)]
     hosts: list[ResolvedHost] = []
     for name in layers.hosts:
         host, wrong = _host(name, layers, catalog, path.parent)
@@ -52,13 +58,19 @@ def _load(path: Path) -> Fleet:
     problems += same_address(hosts, tree)
     problems += same_peer_address(hosts, tree)
     problems += fabric_problems(hosts, layers)
+    problems += strategy_problems(tree)
+    problems += monitoring_problems(hosts, tree)
+    problems += gateway_problems(hosts, {host.name: layers.settings(host.name) for host in hosts}, catalog)
     # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):
         raise FleetError(path, inline.masked(problems))
     # Read again where it is used; here so that a wrong one is told before any host is contacted.
     read_lock(path)
-    fleet = Fleet.of(file, path, hosts, tree)
+    remarks = [one for host in hosts for one in settings_remarks(host.settings, catalog, layers.settings(host.name))]
+    remarks += model_remarks(models, catalog, tree)
+    hosts = [host.model_copy(update={"settings": with_own_models(host.settings, models)}) for host in hosts]
+    fleet = Fleet.of(file, path, hosts, tree, tuple(dict.fromkeys(remarks)))
     missing = _missing_secrets(fleet, catalog)
     if missing:
         raise FleetError(path, missing)
@@ -102,8 +114,12 @@ def _missing_secrets(fleet: Fleet, catalog: Catalog) -> list[Problem]:
 def _used_secrets(fleet: Fleet, catalog: Catalog) -> set[str]:
     used: set[str | None] = set()
     for host in fleet.hosts.values():
+        grafana = host.settings.monitoring.grafana
+        used.add(None if grafana is None else grafana.admin_password)
         for service in host.settings.services.values():
             model = catalog.models[service.model] if isinstance(service.model, str) else service.model
             draft = draft_of(service, catalog)
             used |= {service.api_key, model.token, None if draft is None else draft.token}
+        if host.settings.gateway is not None:
+            used |= {client.key for client in host.settings.gateway.clients.values()}
     return {name for name in used if name is not None}

@@ -31,6 +31,18 @@ def name_problems(layer: Tree, catalog: Catalog, secrets: Sequence[str]) -> Iter
             place = find(service, key)
             if not place.rest and place.tree.scalar is not None and place.tree.scalar not in secrets:
                 yield _no_secret(place.tree, secrets)
+    yield from _client_secrets(layer, secrets)
+
+
+def _client_secrets(layer: Tree, secrets: Sequence[str]) -> Iterator[Problem]:
+    for client in (find(layer, ("gateway", "clients")).tree.keys or {}).values():
+        key = client.child("key")
+        if key is not None and key.scalar is not None and key.scalar not in secrets:
+            yield _no_secret(key, secrets)
+
+    password = find(layer, ("monitoring", "grafana", "admin_password"))
+    if not password.rest and password.tree.scalar is not None and password.tree.scalar not in secrets:
+        yield _no_secret(password.tree, secrets)
 
 
 def _no_secret(value: Tree, secrets: Sequence[str]) -> Problem:

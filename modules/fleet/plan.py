@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.compose import chosen_recipe, composed_engine, composed_flags, composed_recipe, draft_of
 from modules.fleet.files import DATASETS
+from modules.fleet.gateway import agent_plan
 from modules.fleet.loader import load_fleet
 from modules.spec.answers import Answers
 from modules.spec.engine import Engine, FlagValue
@@ -30,7 +31,7 @@ class ServicePlan:
     """A service with everything that the catalog says of it. `flags`: engine's, profile's and service's, merged.
 
     `recipe`: with the fleet file's changes. `encodings`: file name → entry. `answers`: those that its gate names.
-    `draft`: the draft model.
+    `draft`: the draft model. `drain_s`: how long its gateways' requests are waited for before it is stopped.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ServicePlan:
     gate: Gate | None
     encodings: dict[str, Encoding]
     answers: Answers | None = None
+    drain_s: int = 0
     draft: Model | None = None
 
     @property
@@ -90,7 +92,13 @@ def plan_for(name: str) -> HostPlan:
 
     Raises `KeyError`: there is none, so the inventory was not inventory.py.
     """
-    return host_plan(load_fleet().hosts[name], load_catalog())
+    hosts = load_fleet().hosts
+    agent = agent_plan(name, hosts)
+    plan = host_plan(hosts[name], load_catalog())
+    if agent is None:
+        return plan
+    drained = (replace(one, drain_s=agent.drain_s) if one.name in agent.services else one for one in plan.services)
+    return replace(plan, services=tuple(drained))
 
 
 def host_plan(host: ResolvedHost, catalog: Catalog) -> HostPlan:
@@ -112,7 +120,7 @@ def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
         engine=composed_engine(engine, service),
         model=model,
         recipe=composed_recipe(recipe, service.image),
-        flags=composed_flags(engine, service),
+        flags=composed_flags(engine, service, model),
         gate=None if gate is None else _with_dataset(gate),
         encodings={file: catalog.encodings[file] for file in model.encodings},
         answers=catalog.answers[answers] if isinstance(answers, str) else answers,

@@ -11,6 +11,7 @@ from modules.fleet.files import DATASETS, from_folder
 from modules.fleet.problem import Key, Problem
 from modules.fleet.tree import Tree, find
 from modules.spec.fleet import Ssh
+from modules.spec.gateway import Gateway
 from modules.spec.image import Recipe
 from modules.spec.network import AptRepository
 from modules.spec.settings import HostSettings, Service
@@ -56,7 +57,22 @@ class Resolver:
         services = {
             name: self._service(service, tree, ("services", name)) for name, service in settings.services.items()
         }
-        return settings.model_copy(update={"network": network.model_copy(update=changes), "services": services})
+        parts = {"network": network.model_copy(update=changes), "services": services}
+        return settings.model_copy(update={**parts, "gateway": self._gateway(settings.gateway, tree)})
+
+    def _gateway(self, gateway: Gateway | None, tree: Tree) -> Gateway | None:
+        """The paths of the gateway's certificate and key, made absolute."""
+        if gateway is None or gateway.tls is None or gateway.tls.host_file is not None:
+            return gateway
+        paths: dict[str, str] = {}
+        for key, mark in (("certificate", b"-----BEGIN CERTIFICATE-----"), ("key", b"PRIVATE KEY-----")):
+            written = str(getattr(gateway.tls, key))
+            path = self._file(written, tree, ("gateway", "tls", key))
+            if path.is_file() and mark not in path.read_bytes():
+                what = f"{written} holds no {'certificate' if key == 'certificate' else 'private key'} in PEM form"
+                self._wrong(tree, ("gateway", "tls", key), what, "name the file that has it")
+            paths[key] = str(path)
+        return gateway.model_copy(update={"tls": gateway.tls.model_copy(update=paths)})
 
     def _service(self, service: Service, tree: Tree, key: Key) -> Service:
         return self._with_template(self._with_dataset(service, tree, key), tree, key)

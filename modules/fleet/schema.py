@@ -10,7 +10,7 @@ from typing import Any
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.descriptions import DOCS, descriptions
 from modules.spec.fleet import FleetFile
-from modules.spec.settings import HostSettings
+from modules.spec.settings import OWN_PROFILE, HostSettings
 
 Schema = dict[str, Any]
 
@@ -101,7 +101,7 @@ def _or_null(schema: Schema) -> Schema:
 
 def _names(properties: Schema, catalog: Catalog) -> Schema:
     """Offer the catalog's names where a service refers to it."""
-    profiles = sorted({name for engine in catalog.engines.values() for name in engine.profiles})
+    profiles = sorted({OWN_PROFILE, *(name for engine in catalog.engines.values() for name in engine.profiles)})
     return {
         "engine": properties["engine"] | {"anyOf": [{"enum": sorted(catalog.engines)}, {"type": "null"}]},
         "profile": properties["profile"] | {"anyOf": [{"enum": profiles}, {"type": "null"}]},
@@ -111,7 +111,9 @@ def _names(properties: Schema, catalog: Catalog) -> Schema:
 
 
 def _name_or(names: list[str], definition: str) -> Schema:
-    return {"anyOf": [{"enum": names}, {"$ref": f"#/$defs/{definition}"}, {"type": "null"}]}
+    # A model may also be one of the file's own.
+    own = [{"type": "string"}] if definition == "Model" else []
+    return {"anyOf": [{"enum": names}, *own, {"$ref": f"#/$defs/{definition}"}, {"type": "null"}]}
 
 
 def _plain(schema: Any) -> Any:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from modules.fleet.problem import Key
 from modules.fleet.suggest import advice
-from modules.spec import base, engine
+from modules.spec import base, engine, strategy
 
 Words = tuple[str, str]
 """What is wrong, and what to do."""
@@ -28,6 +28,8 @@ _FORMS: tuple[tuple[Any, str], ...] = (
     (base.Digest, "sha256: and 64 hex digits in lower case"),
     (base.AbsolutePath, "an absolute path without spaces"),
     (base.PackageVersion, "a package's version, or its beginning with a star, as in 13.0.*"),
+    (strategy.Share, "a number of hosts, as 4, or a share of them, as 25%"),
+    (strategy.Duration, "a number with s, m or h, as in 10m, or 0"),
     (engine.FlagName, "a flag's name without its leading dashes, in lower case"),
 )
 _FORM_OF_PATTERN: dict[str, str] = {

@@ -14,13 +14,14 @@ from modules.spec.gate import Gate
 
 
 def judgement_document(gate: Gate, judgement: Judgement, causes: Sequence[Cause]) -> dict[str, Any]:
-    """What is noted. `thresholds`: by what it was judged."""
+    """What is noted. `thresholds`: by what it was judged. `figures`: metric → its mean, for who watches the host."""
     return {
         "verdict": str(judgement.verdict),
         "thresholds": thresholds_id(gate),
         "lines": [
             {"metric": line.metric, "verdict": str(line.verdict), "reason": line.reason} for line in judgement.lines
         ],
+        "figures": {line.metric: line.measured.mean for line in judgement.lines if line.measured is not None},
         "causes": [
             {
                 "name": one.name,

@@ -27,9 +27,11 @@ from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from modules.hostside import load_guard
+    from modules.hostside.ask_model import GENERATE, TASKS, answer, question
     from modules.hostside.service_unit import journal, unit_name
 else:
     import load_guard
+    from ask_model import GENERATE, TASKS, answer, question
     from service_unit import journal, unit_name
 
 PAUSE_S = 1.0
@@ -115,21 +117,24 @@ def reply_tokens(body: bytes) -> bool:
     return made > 0 if isinstance(made, int) else bool(reply_text(body))
 
 
-def generate(endpoint: Endpoint, timeout: float) -> str:
-    """Ask for a short reply. Returns its text, which may be empty."""
-    question = {
+def generate(endpoint: Endpoint, timeout: float, task: str = GENERATE) -> str:
+    """Ask for a short reply, or for what else the model is for. Returns it in words, or an empty text."""
+    path = "/v1/chat/completions"
+    body: dict[str, object] = {
         "model": endpoint.model,
         "messages": [{"role": "user", "content": "Say hello."}],
         "max_tokens": 64,
     }
-    status, body = endpoint.ask("POST", "/v1/chat/completions", question, timeout)
+    if task != GENERATE:
+        path, body = question(task, endpoint.model)
+    status, reply = endpoint.ask("POST", path, body, timeout)
     if status in {401, 403}:
         raise Hopeless(f"the server refused the API key (HTTP {status})")
     if 400 <= status < 500 and status not in {408, 429}:
-        raise Hopeless(f"the server refused the request: HTTP {status}: {body[:300].decode(errors='replace')}")
+        raise Hopeless(f"the server refused the request: HTTP {status}: {reply[:300].decode(errors='replace')}")
     if status != 200:
-        raise NotReady(f"/v1/chat/completions answered HTTP {status}: {body[:200].decode(errors='replace')}")
-    return reply_text(body)
+        raise NotReady(f"{path} answered HTTP {status}: {reply[:200].decode(errors='replace')}")
+    return reply_text(reply) if task == GENERATE else answer(task, reply)
 
 
 def server_log(unit: str) -> list[str]:
@@ -183,6 +188,8 @@ def wait(
     deadline: float,
     refused: list[str],
     gone: Callable[[], str] = lambda: "the server has ended",
+    *,
+    task: str = GENERATE,
 ) -> str:
     """Return the first reply that has text. `gone`: why the server has ended, once it has. Raises `Hopeless`."""
     reason, empty = "nothing answered", 0
@@ -194,7 +201,7 @@ def wait(
             raise Hopeless(f"the log has a line that must not be there: {line.strip()}")
         try:
             check_names(*endpoint.ask("GET", "/v1/models"), model=endpoint.model)
-            text = generate(endpoint, min(REQUEST_S, max(1.0, deadline - time.monotonic())))
+            text = generate(endpoint, min(REQUEST_S, max(1.0, deadline - time.monotonic())), task)
         except NotReady as not_yet:
             reason = str(not_yet)
         else:
@@ -215,6 +222,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--url", required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--timeout", type=float, required=True, help="seconds")
+    parser.add_argument("--task", choices=TASKS, default=GENERATE, help="what the model is asked for")
     parser.add_argument("--secret-file", type=Path)
     parser.add_argument("--key-variable")
     parser.add_argument("--wanted-log", action="append", default=[])
@@ -227,7 +235,8 @@ def main(arguments: list[str]) -> int:
     try:
         key = read_secret(options.secret_file, options.key_variable) if options.secret_file else None
         endpoint = Endpoint(options.url, options.model, key)
-        text = wait(endpoint, unit, started + options.timeout, options.refused_log, lambda: why_gone(guard))
+        ends = started + options.timeout
+        text = wait(endpoint, unit, ends, options.refused_log, lambda: why_gone(guard), task=options.task)
         log = server_log(unit)
         line = refused_line(log, options.refused_log)
         if line is not None:

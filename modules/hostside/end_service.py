@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import BusyError, alone
+    from modules.hostside.drain import Door
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import SETTINGS, STATE, Ledger, note_lost_gpu
     from modules.hostside.service_unit import run, unit_name, unit_state, watch_unit
 else:
     import release_story as story
     from activation import BusyError, alone
+    from drain import Door
     from gpus_kept import gpus_kept
     from ledger import SETTINGS, STATE, Ledger, note_lost_gpu
     from service_unit import run, unit_name, unit_state, watch_unit
@@ -43,7 +45,11 @@ def stop(ledger: Ledger) -> None:
     unit = unit_name(ledger.service)
     with gpus_kept(lambda service: note_lost_gpu(service, ledger.directory.parents[1])):
         subprocess.run(["systemctl", "disable", "--quiet", unit], check=False)
+    door = Door(ledger.service)
+    door.hold(lambda step: print(step, flush=True))
     subprocess.run(["systemctl", "stop", unit], check=False)
+    # A unit that is down is what gateways are told of from now on.
+    door.open()
     if unit_state(unit).get("ActiveState") in _RUNS:
         raise EndError(f"{unit} does not stop; look at: journalctl -u {unit}")
     subprocess.run(["systemctl", "reset-failed", unit], capture_output=True, check=False)

@@ -12,6 +12,7 @@ import os
 import pwd
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def rdma_of(device: Path, sysfs: Path) -> dict[str, Any] | None:
         "board": text_of(home / "board_id"),
         "state": text_of(port / "state"),
         "rate": text_of(port / "rate"),
-        "gids": gids,
+        "gids": gids if (port / "gids").is_dir() else None,
     }
 
 
@@ -106,11 +107,15 @@ def gather(request: dict[str, Any]) -> dict[str, Any]:
     found = ports(sysfs)
     macs = {link["ifname"]: link.get("address", "") for link in links}
     text = text_of(netplan)
-    tried = [
-        {**each, "trouble": ping(held[each["from"]], each["to"], each["bytes"])}
-        for each in request["pings"]
-        if each["from"] in held
-    ]
+    asked = [each for each in request["pings"] if each["from"] in held]
+    with ThreadPoolExecutor(max_workers=max(1, len(asked))) as pool:
+        troubles = list(
+            pool.map(
+                lambda number, each: ping(held[each["from"]], each["to"], each["bytes"], number),
+                range(len(asked)),
+                asked,
+            )
+        )
     return {
         "kernel": os.uname().release,
         "arguments": text_of(Path("/proc/cmdline")) or "",
@@ -121,6 +126,7 @@ def gather(request: dict[str, Any]) -> dict[str, Any]:
         "text": None if text is None else _SECRET.sub(r"\1 (not shown)", text) + "\n",
         "files": {path: file_state(Path(path)) for path in request["files"]},
         "has_netplan": any(os.access(f"{folder}/netplan", os.X_OK) for folder in ("/usr/sbin", "/usr/bin", "/sbin")),
+        "boots_with": [word for word in ("kho=off",) if word in (text_of(Path("/boot/grub/grub.cfg")) or "")],
         "pending": Path("/var/lib/tinderbox/fabric/pending.json").exists(),
-        "pings": tried,
+        "pings": [{**each, "trouble": trouble} for each, trouble in zip(asked, troubles)],  # noqa: B905, from 3.10 on
     }

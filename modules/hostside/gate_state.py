@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json
+    from modules.hostside.drain import Door
     from modules.hostside.ledger import STATE, Ledger
     from modules.hostside.masking import masked_lines
     from modules.hostside.release_story import was_good
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from modules.hostside.versions import image_id, versions
 else:
     from atomic import read_json
+    from drain import Door
     from ledger import STATE, Ledger
     from masking import masked_lines
     from release_story import was_good
@@ -95,6 +97,8 @@ def state(service: str, root: Path = STATE) -> dict[str, Any]:
     return {
         "current": current,
         "last_good": ledger.linked("last-good"),
+        "has_gateway": Door(service).has_gateway,
+        "closed": Door(service).is_closed,
         "commit": (entry.get("release") or {}).get("commit"),
         "unit": unit_state(unit_name(service)),
         "versions": versions(image_id(image) if image else None)[0],

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.activation import BusyError, Pending, alone, forget_pending, read_pending, write_pending
     from modules.hostside.atomic import write_json
+    from modules.hostside.drain import Door
     from modules.hostside.ledger import STATE, Ledger, now
     from modules.hostside.release_story import FAILED_GATE, NOT_MEASURED, may_become_good
     from modules.hostside.version_changes import Versions, changes, told
 else:
     from activation import BusyError, Pending, alone, forget_pending, read_pending, write_pending
     from atomic import write_json
+    from drain import Door
     from ledger import STATE, Ledger, now
     from release_story import FAILED_GATE, NOT_MEASURED, may_become_good
     from version_changes import changes, told
@@ -42,10 +44,12 @@ def judge(request: dict[str, Any], root: Path = STATE) -> None:
         if request["good"]:
             ledger.prove(release, request["judgement"]["verdict"], measured_on)
             forget_pending(ledger, release)
+            Door(ledger.service).open()
         elif request.get("proven", True):
             _failed(ledger, release, request.get("reason") or request["judgement"]["verdict"], measured_on)
         else:
             ledger.mark(release, NOT_MEASURED, request.get("reason"))
+            Door(ledger.service).open()
 
 
 def _note(request: dict[str, Any], root: Path) -> Versions | None:
@@ -68,6 +72,8 @@ def _failed(ledger: Ledger, release: str, reason: str, measured_on: Versions | N
     ledger.mark(release, FAILED_GATE, reason, changed=changed)
     if good in {None, release}:
         forget_pending(ledger, release)
+        # It goes on serving; else it stays drained until the other one is back.
+        Door(ledger.service).open()
 
 
 def main() -> int:

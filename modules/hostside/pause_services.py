@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import write_json
+    from modules.hostside.drain import Door
     from modules.hostside.job import AFTERWARDS
     from modules.hostside.progress import Progress
     from modules.hostside.service_unit import unit_name
 else:
     from atomic import write_json
+    from drain import Door
     from job import AFTERWARDS
     from service_unit import unit_name
 
@@ -51,6 +53,7 @@ def paused(units: list[str], progress: Progress) -> Iterator[None]:
         for unit in units:
             progress.report(f"stopping {unit}, to have its memory")
             print(f"stopping {unit}: the build needs its memory", flush=True)
+            _door(unit).hold(lambda step: print(step, flush=True))
             _systemctl("stop", unit, todo=f"look at: journalctl -u {unit}")
         yield
     finally:
@@ -59,6 +62,12 @@ def paused(units: list[str], progress: Progress) -> Iterator[None]:
         if note is not None:
             note.unlink(missing_ok=True)
         _await_ready(units, progress)
+        for unit in units:
+            _door(unit).open()
+
+
+def _door(unit: str) -> Door:
+    return Door(unit.removeprefix("tinderbox-").removesuffix(".service"))
 
 
 def _await_ready(units: list[str], progress: Progress) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,21 @@ def release(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def proved_s(ledger: Ledger, unit: dict[str, str]) -> float | None:
+    """For how long the release in force has served since it was found good, in seconds; None where it does not so."""
+    current = ledger.linked("current")
+    entry = ledger.entry(current) if current is not None else None
+    if current is None or current != ledger.linked("last-good") or unit.get("ActiveState") != "active":
+        return None
+    good = [event for event in story.events(entry) if event["event"] in {story.GOOD, story.PROVED_AGAIN}]
+    entered = int(unit.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
+    if story.standing(entry) != story.GOOD or not good or not entered:
+        return None
+    since_proof = datetime.now(UTC) - datetime.fromisoformat(good[-1]["at"])
+    # A clock that was set back says nothing; the other one is never set.
+    return max(0.0, min(since_proof.total_seconds(), time.clock_gettime(time.CLOCK_MONOTONIC) - entered))
+
+
 def service(name: str, root: Path = STATE) -> dict[str, Any]:
     """All of one service."""
     ledger, unit = Ledger(name, root), unit_state(unit_name(name))
@@ -44,6 +61,8 @@ def service(name: str, root: Path = STATE) -> dict[str, Any]:
         "current": ledger.linked("current"),
         "last_good": ledger.linked("last-good"),
         "pending": pending.release if pending is not None else None,
+        "invocation": unit.get("InvocationID"),
+        "proved_s": proved_s(ledger, unit),
         "releases": {name: release(entry) for name, entry in readable.items()},
     }
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import Pending, forget_pending, read_pending, write_pending
     from modules.hostside.atomic import write_text
+    from modules.hostside.drain import Door
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import Ledger
     from modules.hostside.neighbours import have_back, in_the_way, make_way
@@ -26,6 +27,7 @@ else:
     import release_story as story
     from activation import Pending, forget_pending, read_pending, write_pending
     from atomic import write_text
+    from drain import Door
     from gpus_kept import gpus_kept
     from ledger import Ledger
     from neighbours import have_back, in_the_way, make_way
@@ -39,15 +41,24 @@ SHOWN_LINES = 20
 
 @dataclass(frozen=True)
 class Switch:
-    """What decides which release of a service is in force. `why`: a start is made, where not for another release."""
+    """What decides which release of a service is in force.
+
+    `why`: a start is made, where not for another release. `rollout`: the rollout and its step that ask for it.
+    """
 
     server: Server
     why: str = ""
+    rollout: str = ""
 
     @property
     def ledger(self) -> Ledger:
         """Of the service."""
         return self.server.ledger
+
+    @property
+    def door(self) -> Door:
+        """Whether gateways send requests to the service."""
+        return Door(self.ledger.service)
 
     def is_last_good(self, release: str) -> bool:
         """Whether the ledger names it so."""
@@ -64,7 +75,14 @@ class Switch:
     def begin(self, wanted: Pending) -> None:
         """Note what is tried, and what comes back."""
         # Marked first: without the note of a way back, it is a release that is not in force.
-        self.ledger.mark(wanted.release, story.ACTIVATED, self.why or None, by=wanted.by, instead=wanted.instead)
+        self.ledger.mark(
+            wanted.release,
+            story.ACTIVATED,
+            self.why or None,
+            by=wanted.by,
+            instead=wanted.instead,
+            rollout=self.rollout,
+        )
         write_pending(self.ledger, wanted)
         if wanted.instead is not None and story.standing(self.ledger.entry(wanted.instead)) != story.BAD:
             note = f"rolled back in favour of {wanted.release}"
@@ -83,6 +101,8 @@ class Switch:
             self.ledger.point_good(release)
         if self.is_last_good(release):
             forget_pending(self.ledger)
+            # Any other is not sent requests before its gate has passed it.
+            self.door.open()
 
     def way_back(self, release: str) -> str | None:
         """What comes back when `release` fails: the last good one, else what serves, else what served before that."""
@@ -130,6 +150,7 @@ class Switch:
         if story.events(self.ledger.entry(bad))[-1]["event"] != story.ROLLED_BACK:
             self.ledger.mark(bad, story.ROLLED_BACK, f"release {back} serves again")
         forget_pending(self.ledger)
+        self.door.open()
 
     def _stay(self, pending: Pending, by_gate: bool, why: str) -> tuple[bool, str]:
         """Nothing comes back. A slow server is better than none; one that never answered is none."""
@@ -142,6 +163,7 @@ class Switch:
                     systemctl("disable", "--quiet", self.server.unit)
             again = have_back(self.ledger, pending.aside)
         forget_pending(self.ledger)
+        self.door.open()
         why = why or "there is no earlier release to go back to"
         served = f", and {', '.join(again)}, which had made way for it, serves again" if again else ""
         return False, f"{why}: {'it goes on serving' if by_gate else 'the service is down'}{served}"
@@ -156,6 +178,7 @@ class Switch:
             make_way(self.ledger, others)
         else:
             write_pending(self.ledger, wanted)
+            self.door.close()
         served, reason = self.server.awaited() if attach else self.server.bring_up(wanted.release)
         if served:
             self.ready(wanted)

@@ -104,6 +104,7 @@ def main() -> int:
         "at": now(),
         "gpu": gpu(),
         "memory": memory_bytes(),
+        "rollout": read_json(STATE / "ledger" / "rollout.json"),
         "services": {name: service(name, wish) for name, wish in wishes.items()},
     }
     sys.stdout.write(json.dumps(document) + "\n")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modules.hostside.drain import Door
     from modules.hostside.ledger import Ledger
     from modules.hostside.service_unit import (
         READY,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from modules.hostside.version_changes import Versions
     from modules.hostside.versions import image_id, versions
 else:
+    from drain import Door
     from service_unit import READY, UNDERWAY, journal, milestone, start_outcome, unit_state, why_not_ready
     from versions import image_id, versions
 
@@ -77,6 +79,7 @@ class Server:
 
     def bring_up(self, release: str) -> tuple[bool, str]:
         """Stop what runs, put the release in force, start it. Returns whether it got ready, and else why not."""
+        Door(self.ledger.service).hold(self.say)
         self.say("stopping the server that ran")
         # A unit that systemd has never seen can not be stopped, and need not.
         systemctl("stop", self.unit)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import read_pending
     from modules.hostside.attestation_file import attestation_file
+    from modules.hostside.drain import Door
     from modules.hostside.ledger import Ledger
     from modules.hostside.service_unit import run, unit_name, unit_state
     from modules.hostside.start_note import read_start
@@ -27,6 +28,7 @@ else:
     import release_story as story
     from activation import read_pending
     from attestation_file import attestation_file
+    from drain import Door
     from ledger import Ledger
     from service_unit import run, unit_name, unit_state
     from start_note import read_start
@@ -121,6 +123,7 @@ def state(options: argparse.Namespace) -> dict[str, Any]:
         "last_good": good,
         "releases": standings(ledger),
         "pending": pending.document() if pending is not None else None,
+        "closed": Door(options.service).is_closed,
         "good_is_restorable": good is not None and ledger.entry(good) is not None,
         "docker_answers": image is not None or now["docker"] is not None,
         "image": image,

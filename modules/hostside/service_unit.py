@@ -6,7 +6,8 @@ import re
 import subprocess
 
 LOG_LINES = 400
-PROPERTIES = "ActiveState,SubState,Result,NRestarts,InvocationID,UnitFileState,NeedDaemonReload,Job"
+_STANDS = "ActiveState,SubState,Result,NRestarts,InvocationID,UnitFileState,NeedDaemonReload,Job"
+PROPERTIES = f"{_STANDS},ActiveEnterTimestampMonotonic"
 UNDERWAY, READY, FAILED = "underway", "ready", "failed"
 
 # What engines print on their way, newest wins: enough to see that a slow start moves.

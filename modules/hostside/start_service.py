@@ -1,6 +1,7 @@
 """Put a release of a service in force and see it ready; when it does not get ready, have an earlier one back.
 
     start_service.py SERVICE RELEASE [--attach] [--ungated] [--forced] [--instead RELEASE] [--by WHO] [--why TEXT]
+                             [--rollout TEXT]
     start_service.py SERVICE --settle
 
 Runs as a job, so that neither the wait nor the way back hangs on the controller. The unit's own ExecStartPost decides
@@ -75,6 +76,7 @@ def main() -> int:
     parser.add_argument("--instead", help="the release that an operator wants to be rid of by this")
     parser.add_argument("--by", default="", help="who asks for it")
     parser.add_argument("--why", default="", help="what has changed on the machine, where the release is the same")
+    parser.add_argument("--rollout", default="", help="the rollout and its step that ask for it")
     options = parser.parse_args()
     if (options.release is None) != options.settle:
         parser.error("name a release, or --settle")
@@ -82,7 +84,8 @@ def main() -> int:
     say("waiting for another run's start of this service")
     try:
         with alone(ledger):
-            return activate(Switch(Server(ledger, unit_name(options.service), say), options.why), options)
+            server = Server(ledger, unit_name(options.service), say)
+            return activate(Switch(server, options.why, options.rollout), options)
     except OSError as error:
         print(f"{error}; what was begun is taken up by the next run")
         return 1

@@ -9,6 +9,7 @@ processors, eight at most. Every question is only asked, so none of them sees wh
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import runpy
@@ -22,6 +23,8 @@ from typing import IO, Any, NamedTuple
 _MOST = 8
 # What the programs import. Those of ours lie beside each other.
 _COMMON = ("argparse", "contextlib", "dataclasses", "datetime", "hashlib", "re", "shutil", "urllib.request")
+# These look at the versions of the machine's parts; one look serves all.
+_OF_VERSIONS = ("service_state.py", "gate_state.py")
 _OURS = ("docker_cli", "ledger", "inspection", "versions", "json_form", "weights_stamp")
 
 
@@ -36,7 +39,8 @@ class Asked(NamedTuple):
 
 def ask(question: dict[str, Any]) -> Asked:
     """Begin to answer."""
-    out, err = (tempfile.TemporaryFile() for _ in range(2))
+    # Closed by `answer`.
+    out, err = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
     if "shell" in question:
         process = subprocess.Popen(["sh", "-c", question["shell"]], stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         return Asked(process.pid, process, out, err)
@@ -96,6 +100,9 @@ def prepare(questions: list[dict[str, Any]]) -> None:
             __import__(name)
         except Exception:  # noqa: S112 - the program that needs it will say so itself
             continue
+    if sum(one.get("program", "").endswith(_OF_VERSIONS) for one in questions) > 1:
+        with contextlib.suppress(Exception):
+            sys.modules["versions"].remember()
 
 
 def survey(questions: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:

@@ -3,7 +3,8 @@
     system_settings.py check|apply < WISH
 
 WISH, as JSON: `earlyoom` (boolean), `swappiness` (number or null), `clock_cap_mhz` (number or null), `desktop` (false:
-off; null: as the host has it), `end_desktop` (boolean). Files of these settings are placed, or taken away, before.
+off; null: as the host has it), `end_desktop` (boolean), `gateway`, `agent` (false: those of the fleet's endpoint that
+are still here go away; they come by other programs). Files of these settings are placed, or taken away, before.
 What the host had is kept when a setting is first made, and put back when it is unset. `check` prints, as a JSON list,
 what is not as wished; `apply` has it so. Exit status of `apply`: 0 done, 1 not (reason on standard error).
 """
@@ -12,16 +13,21 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside import agent_host, gateway_host, gateway_process
     from modules.hostside.atomic import read_json, write_json
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import note_lost_gpu
     from modules.hostside.system_host import SettingError, System
 else:
+    import agent_host
+    import gateway_host
+    import gateway_process
     from atomic import read_json, write_json
     from gpus_kept import gpus_kept
     from ledger import note_lost_gpu
@@ -169,8 +175,24 @@ def _added(system: System) -> bool:
     return isinstance(entry, dict) and "earlyoom" in entry.get("added", [])
 
 
+def endpoint(_: System, wish: dict[str, Any]) -> Iterator[Change]:
+    """What is left of a fleet's endpoint that this host has no part in any more."""
+    gateway = gateway_host.Gateway(gateway_process.Process())
+
+    def remove() -> None:
+        try:
+            gateway.remove()
+        except gateway_process.GatewayError as error:
+            raise SettingError(f"the gateway could not be taken away: {error}") from None
+
+    if not wish.get("gateway", True) and gateway.is_there():
+        yield "the fleet's gateway is still here", remove
+    if not wish.get("agent", True) and agent_host.is_there():
+        yield "what tells gateways of this host is still here", agent_host.remove
+
+
 # Units first: the others start what systemd must have read.
-SETTINGS = (units_read, swappiness, clocks, desktop, earlyoom)
+SETTINGS = (units_read, swappiness, clocks, desktop, earlyoom, endpoint)
 
 
 def differences(system: System, wish: dict[str, Any]) -> list[str]:
@@ -186,7 +208,7 @@ def apply(system: System, wish: dict[str, Any]) -> list[str]:
             for what, settle in setting(system, wish):
                 print(what, flush=True)
                 settle()
-        except (SettingError, OSError) as error:
+        except (SettingError, OSError, subprocess.CalledProcessError) as error:
             failed.append(str(error))
     return failed
 

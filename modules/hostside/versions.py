@@ -28,6 +28,7 @@ _CUDA = re.compile(r"cuda-toolkit-\d+-\d+")
 _CONTAINER = "nvidia-container-toolkit"
 # The factory's version, and then one for each update over the air; the last one counts.
 _DGX = re.compile(r"""^DGX_(?:SWBUILD|OTA)_VERSION=["']?([^"'\n]+)""", re.MULTILINE)
+_remembered: tuple[dict[str, str | None], str | None] | None = None
 
 
 def library_under(folder: Path) -> str | None:
@@ -58,6 +59,18 @@ def image_id(reference: str) -> str | None:
 
 def versions(image: str | None = None) -> tuple[dict[str, str | None], str | None]:
     """All of them, and why the host has to be restarted first, if so. `image`: id of the release's image."""
+    known, reboot = _remembered or machine()
+    return {**known, part.IMAGE: image}, reboot
+
+
+def remember() -> None:
+    """Have `versions` look no more in this process and its children: for those that only look, side by side."""
+    global _remembered  # noqa: PLW0603
+    _remembered = machine()
+
+
+def machine() -> tuple[dict[str, str | None], str | None]:
+    """Those of the machine itself, and why it has to be restarted first, if so."""
     found = gpu()
     # Only of one that fails more is asked.
     said = "" if found is not None else _said("nvidia-smi") or ""
@@ -75,7 +88,6 @@ def versions(image: str | None = None) -> tuple[dict[str, str | None], str | Non
         part.DOCKER: shown.strip() or None if shown else None,
         **(packages_in(listed) if listed is not None else {part.CONTAINER_TOOLKIT: None, part.CUDA_TOOLKIT: None}),
         part.DGX_OS: NONE if dgx is None else dgx_os_in(dgx),
-        part.IMAGE: image,
     }, mismatch(module, library, said)
 
 

@@ -25,22 +25,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import engine_sample, gpu_sample
     from modules.hostside.activation import BusyError, alone
+    from modules.hostside.ask_model import GENERATE, TASKS, answer, question
     from modules.hostside.atomic import write_text
     from modules.hostside.await_ready import Endpoint, NotReady, read_secret, reply_tokens
     from modules.hostside.ledger import Ledger
     from modules.hostside.masking import masked_lines
     from modules.hostside.release_story import RESTARTED
     from modules.hostside.service_unit import journal, run, unit_name, unit_state
+    from modules.hostside.watch_note import note_check
 else:
     import engine_sample
     import gpu_sample
     from activation import BusyError, alone
+    from ask_model import GENERATE, TASKS, answer, question
     from atomic import write_text
     from await_ready import Endpoint, NotReady, read_secret, reply_tokens
     from ledger import Ledger
     from masking import masked_lines
     from release_story import RESTARTED
     from service_unit import journal, run, unit_name, unit_state
+    from watch_note import note_check
 
 MARK = "watchdog: "
 BY = "watchdog"
@@ -83,14 +87,23 @@ class Watch:
         return any(moved)
 
 
-def answers(endpoint: Endpoint, timeout: float) -> bool:
-    """Whether the engine generates. One that refuses the request is alive, which is all that is asked here."""
-    question = {"model": endpoint.model, "messages": [{"role": "user", "content": "Hi."}], "max_tokens": _TOKENS}
+def answers(endpoint: Endpoint, timeout: float, task: str = GENERATE) -> bool:
+    """Whether the engine does its work. One that refuses the request is alive, which is all that is asked here."""
+    path = "/v1/chat/completions"
+    body: dict[str, object] = {
+        "model": endpoint.model,
+        "messages": [{"role": "user", "content": "Hi."}],
+        "max_tokens": _TOKENS,
+    }
+    if task != GENERATE:
+        path, body = question(task, endpoint.model)
     try:
-        status, body = endpoint.ask("POST", "/v1/chat/completions", question, timeout)
+        status, reply = endpoint.ask("POST", path, body, timeout)
     except NotReady:
         return False
-    return reply_tokens(body) if status == 200 else 400 <= status < 500
+    if status != 200:
+        return 400 <= status < 500
+    return reply_tokens(reply) if task == GENERATE else bool(answer(task, reply))
 
 
 def measured(service: str) -> bool:
@@ -157,21 +170,26 @@ def main(sleep: Callable[[float], None] = time.sleep) -> int:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--every", type=float, required=True, help="seconds from one check to the next")
     parser.add_argument("--checks", type=int, required=True, help="that fail before the server counts as wedged")
+    parser.add_argument("--task", choices=TASKS, default=GENERATE, help="what the model is asked for")
     parser.add_argument("--secret-file", type=Path)
     parser.add_argument("--key-variable")
     options = parser.parse_args()
     key = read_secret(options.secret_file, options.key_variable) if options.secret_file else None
     endpoint = Endpoint(options.url, options.model, key)
     watch = Watch(
-        answers=lambda: answers(endpoint, options.every),
+        answers=lambda: answers(endpoint, options.every, options.task),
         counts=lambda: engine_sample.counters(options.url, key),
         pauses=lambda: measured(options.service),
         checks=options.checks,
     )
     since = time.monotonic()
+    # It has just generated, or it would not be ready.
+    note_check(options.service, 0)
     while True:
         sleep(options.every)
-        if watch.wedged():
+        wedged = watch.wedged()
+        note_check(options.service, watch.misses)
+        if wedged:
             break
         since = time.monotonic() if watch.misses == 0 else since
     restart(Ledger(options.service), unit_name(options.service), reason(watch.checks, time.monotonic() - since))

@@ -72,7 +72,7 @@ def _flags(seen: Attestation, needs: Needs) -> Iterator[str]:
         yield f"it could not be asked for its flags: {seen.trouble.get('help', f'{command} was not run')}"
         return
     known = set(seen.flags)
-    if unknown := [f"--{flag}" for flag in needs.flags if flag not in known]:
+    if unknown := [f"--{flag}" for flag in needs.flags if flag.partition(".")[0] not in known]:
         yield (
             f"{command} does not know {', '.join(unknown)}: take them out of the service's flags, or use the image "
             "that the engine's flags are for"

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from modules.lab import cables as cabling
 from modules.lab import daemon
 from modules.lab import down as taking_down
 from modules.lab import restart as restarting
@@ -72,6 +73,19 @@ def shape(
     """Give a host, or the mirror, a slow link."""
     with _errors_shown():
         shaping.shape(Layout.named(name), host, mbit)
+
+
+@app.command()
+def cable(
+    ends: Annotated[list[str], typer.Argument(help="Pairs of ends, as spark-1/f0 spark-2/f0.")],
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Lay QSFP cables between hosts, in place of those that are there; a restart of a host takes its cables away."""
+    if len(ends) % 2:
+        raise typer.BadParameter("each cable has two ends")
+    split = [(end.partition("/")[0], end.partition("/")[2]) for end in ends]
+    with _errors_shown():
+        cabling.cable(Layout.named(name), list(zip(split[::2], split[1::2], strict=True)))
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -40,6 +41,9 @@ from modules.lab.ports import choose_port
 from modules.lab.progress import Progress
 from modules.lab.readiness import await_host, await_mirror, host_keys
 from modules.lab.watches import need_watches
+
+# Names an image to make new hosts of, in place of the lab's: for copies of a host, with all that was deployed to it.
+HOST_IMAGE = "TINDERBOX_LAB_HOST_IMAGE"
 
 
 @dataclass(frozen=True)
@@ -112,9 +116,8 @@ def _create(client: docker.DockerClient, layout: Layout, count: int, material: M
                 recipe=_recipe(material),
             )
         else:
-            create_host(
-                client, layout, name, image=material.image, place=Place(addresses.host(number), port), access=access
-            )
+            image = os.environ.get(HOST_IMAGE) or material.image
+            create_host(client, layout, name, image=image, place=Place(addresses.host(number), port), access=access)
     for container in existing.values():
         admit(container, access)
     for container in containers_of(client, layout):

@@ -196,9 +196,10 @@ def _text(flags: Flags, name: str) -> str | None:
 
 
 def _document(flags: Flags, name: str) -> dict[str, Any]:
-    """A flag that holds JSON; what is none is left to the engine, which refuses it."""
+    """A flag that holds JSON, with the keys that flags of their own give; what is no JSON is left to the engine."""
+    parts = {flag.partition(".")[2]: value for flag, value in flags.items() if flag.startswith(f"{name}.")}
     try:
         found = json.loads(_text(flags, name) or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return found | parts if isinstance(found, dict) else {}

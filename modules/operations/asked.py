@@ -14,6 +14,8 @@ NIGHTLY, NIGHTLY_AT = "TINDERBOX_NIGHTLY", "TINDERBOX_NIGHTLY_AT"
 NIGHTLY_DEPLOY = "TINDERBOX_NIGHTLY_DEPLOY"
 NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_GATE"
 _NIGHT = "*-*-* 03:00:00"
+# Set by `modules.converge` for the runs of a rollout.
+ROLLOUT = "TINDERBOX_ROLLOUT"
 
 
 def forced() -> bool:
@@ -59,6 +61,11 @@ def nightly_metrics() -> str | None:
 def nightly_gate() -> bool:
     """Whether it measures the services, too: unless `TINDERBOX_NIGHTLY_GATE=0`."""
     return os.environ.get(NIGHTLY_GATE, "1") != "0"
+
+
+def rollout() -> str:
+    """The rollout and its step that this run is a part of, as `5f3a1c2b: batch 2 of 5`; empty where it is of none."""
+    return os.environ.get(ROLLOUT, "")
 
 
 def operator() -> str:

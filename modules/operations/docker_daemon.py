@@ -27,6 +27,7 @@ from modules.operations.docker_config import (
 from modules.operations.job import run_job
 from modules.operations.managed_files import ManagedFile, settle, unsettled
 from modules.operations.require import refusal, unreadable
+from modules.operations.turns import restart_waits
 from modules.spec.network import Network
 from modules.spec.settings import Runtime
 
@@ -101,6 +102,8 @@ def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Gene
     reasons = restart_reasons(found, restarting, ca_bundle is not None and network.registry is None)
     certificates = unsettled(registry_certificates(network, ca_bundle, found.registry_certificates), found.files)
     _tell(found, config, wanted, [*certificates, *restarting], reasons)
+    if found.active and reasons and restart_waits(f"dockerd is restarted: {', '.join(reasons)}"):
+        reasons = []
     if found.stale_devices:
         host.log(f"{DEVICES} is renewed: {found.stale_devices[0]}, which it names, is not there any more")
         yield renewed_devices()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from pyinfra import host, logger
@@ -19,6 +19,7 @@ from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.fleet.lock import read_lock
 from modules.hostside.version_changes import told
 from modules.images.reference import image_reference
+from modules.operations import drain
 from modules.operations.asked import forced
 from modules.operations.differences import differs
 from modules.operations.engine_differences import differs_from
@@ -62,6 +63,15 @@ def service_there(plan: ServicePlan, home: str) -> Question[ServiceState]:
         "draft": _draft(plan, home),
     }
     return Question(ServiceRelease, asked)
+
+
+def wanted_release(
+    plan: ServicePlan, image: str, home: str, found: ServiceState, secrets: Mapping[str, str]
+) -> Release:
+    """What the host is to serve, as it was found."""
+    commit = found.commit or "unknown"
+    around = Surroundings(image, commit, home, found.systemd, secrets, found.made_key, found.draft_commit)
+    return build_release(plan, around)
 
 
 def _draft(plan: ServicePlan, home: str) -> tuple[str, str, str | None] | None:
@@ -124,10 +134,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
             yield from unreadable(f"the API key that the host was to make for service {plan.name}")
             return
     secrets = service_secrets(plan)
-    around = Surroundings(
-        image, found.commit or "unknown", home, found.systemd, secrets, found.made_key, found.draft_commit
-    )
-    release = build_release(plan, around)
+    release = wanted_release(plan, image, home, found, secrets)
     files = release_files(release, secrets)
     action = decide(release, files, found, gated=plan.gate is not None)
     differs_from(release, files, found, action)
@@ -142,6 +149,8 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
         )
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
+        if found.closed and plan.gate is None:
+            yield drain.opened(plan.name)
     else:
         yield from _started(Start(plan, services, release, files, found, action))
     # An entry of before, or an image that was asked more since.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 from pyinfra import host
 from pyinfra.api import FileUploadCommand, FunctionCommand, StringCommand, operation
@@ -24,6 +25,7 @@ from modules.gating.noted import judgement_document, noted_judgement
 from modules.gating.parts import measurement_of_parts
 from modules.gating.proof import is_proven
 from modules.gating.steps import Step, following, seconds_of, whole
+from modules.operations import drain
 from modules.operations.differences import differs
 from modules.operations.gate_client import measured_here
 from modules.operations.gate_failed import failed_gate, measured_on_host, reason_of
@@ -134,8 +136,13 @@ def gate_passed(plan: ServicePlan, gate: Gate, home: str, asked: bool = False) -
         if noted is not None:
             keep(measured_service(plan, release, found.result, noted, measured))
             host.noop(f"{plan.name}, release {release}: {noted.verdict} (measured {found.result.finished})")
+            if found.closed:
+                yield drain.opened(plan.name)
             return
     differs(f"gate of {plan.name}", why or "is to be judged by other thresholds than the last time")
+    if why is not None and found.has_gateway:
+        # Whoever else asks meanwhile would be measured, too.
+        yield drain.held(plan.name)
     rounds = 0
     step = None if why is None else whole(gate, why)
     while True:
@@ -168,11 +175,13 @@ def _measured(
     if gate.client == CONTROLLER:
         client = gate_client(plan, gate, found, step, home, around=load_fleet().hosts[host.name])
     job = gate_job(plan, gate, found, step, home, client=client)
+    measure: Callable[..., bool] = measured_on_host if client is None else measured_here
+    arguments: tuple[Any, ...] = (job,) if client is None else (job, client)
     if client is None:
         yield start_command(job)
-        yield FunctionCommand(measured_on_host, (job,), {})
-    else:
-        yield FunctionCommand(measured_here, (job, client), {})
+    if found.has_gateway:
+        measure, arguments = drain.measured, (measure, arguments, plan.name)
+    yield FunctionCommand(measure, arguments, {})
 
 
 def _judged(

@@ -8,7 +8,7 @@ from pyinfra.api import Host, State
 from modules.catalog import load_catalog
 from modules.facts.service import FailureLog
 from modules.fleet import ServicePlan
-from modules.operations.asked import forced, operator
+from modules.operations.asked import forced, operator, rollout
 from modules.operations.follow import follow
 from modules.operations.job import Job, start_command
 from modules.release import layout
@@ -37,6 +37,7 @@ def start_job(
     words += ["--forced"] if forced() else []
     words += ["--instead", instead] if instead is not None else []
     words += ["--why", why] if why else []
+    words += ["--rollout", rollout()] if rollout() else []
     title = f"start {plan.name} ({plan.service.engine}, release {release})"
     return Job("start", f"{plan.name}-{release}", title, tuple(words), _most_seconds(plan))
 
@@ -48,7 +49,7 @@ def settle_job(plan: ServicePlan) -> Job:
 
 
 def _most_seconds(plan: ServicePlan) -> int:
-    return 2 * start_seconds(plan) + 600
+    return 2 * (start_seconds(plan) + plan.drain_s) + 600
 
 
 def follow_start(state: State, host: Host, job: Job, service: str, release: str) -> bool:

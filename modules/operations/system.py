@@ -76,7 +76,7 @@ def system_files(system: System) -> list[ManagedFile]:
     ]
 
 
-def wish_of(system: System) -> dict[str, object]:
+def wish_of(system: System, gateway: bool = False, agent: bool = False) -> dict[str, object]:
     """What `system_settings.py` is to bring about."""
     return {
         "earlyoom": system.earlyoom,
@@ -84,24 +84,29 @@ def wish_of(system: System) -> dict[str, object]:
         "clock_cap_mhz": system.clock_cap_mhz,
         "desktop": system.desktop,
         "end_desktop": system.end_desktop_sessions,
+        "gateway": gateway,
+        "agent": agent,
     }
 
 
-def system_there(system: System) -> Question[SystemState]:
+def system_there(system: System, gateway: bool = False, agent: bool = False) -> Question[SystemState]:
     """How the host stands to what is wished."""
-    return Question(SystemSettings, {"paths": [file.path for file in system_files(system)], "wish": wish_of(system)})
+    paths = [file.path for file in system_files(system)]
+    return Question(SystemSettings, {"paths": paths, "wish": wish_of(system, gateway, agent)})
 
 
 @operation()
-def system_settled(system: System) -> Generator[PyinfraCommand, None, None]:
+def system_settled(system: System, gateway: bool = False, agent: bool = False) -> Generator[PyinfraCommand, None, None]:
     """Have the operating system as the fleet file says; what is unset there is as it was before Tinderbox.
 
     + system: the host's settings of it
+    + gateway: whether the fleet's gateway belongs here; one that does not is taken away
+    + agent: whether what tells gateways of this host does
     """
     if system.earlyoom:
         yield from package_installed(EARLYOOM, "*", None)
-    files, wish = system_files(system), wish_of(system)
-    found = system_there(system).of(host)
+    files, wish = system_files(system), wish_of(system, gateway, agent)
+    found = system_there(system, gateway, agent).of(host)
     if found is None:
         yield from unreadable("the operating system's settings")
         return

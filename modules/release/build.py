@@ -45,6 +45,8 @@ def _asked(plan: ServicePlan) -> tuple[str, ...]:
     service = plan.service
     words = ["--service", plan.name, "--url", layout.endpoint(service.listen, service.port)]
     words += ["--model", plan.model.served_as]
+    # Only where it differs: a release's id is of its unit's text.
+    words += [] if plan.model.task == "generate" else ["--task", plan.model.task]
     if key_variable(plan) is not None:
         words += ["--secret-file", key_file(plan), "--key-variable", str(key_variable(plan))]
     return tuple(words)

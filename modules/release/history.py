@@ -129,6 +129,12 @@ def _restarts(events: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return (*more, *told[-_SHOWN_RESTARTS:])
 
 
+def _asked_by(begun: Sequence[Mapping[str, Any]]) -> str:
+    """Who last put it in force, and in which rollout and step of it."""
+    event: Mapping[str, Any] = next((event for event in reversed(begun) if event.get("by")), {})
+    return ", rollout ".join(str(event[name]) for name in ("by", "rollout") if event.get(name))
+
+
 def rows(found: ServiceHistory, gates: Mapping[str, tuple[str, str]]) -> list[Row]:
     """The newest first. `gates`: id → verdict and figure."""
     told: list[Row] = []
@@ -139,7 +145,7 @@ def rows(found: ServiceHistory, gates: Mapping[str, tuple[str, str]]) -> list[Ro
             Row(
                 id=release["id"],
                 when=str((begun or release["events"])[-1].get("at")),
-                by=str(next((event["by"] for event in reversed(begun) if event.get("by")), "")),
+                by=_asked_by(begun),
                 state=state_of(release, found.current, found.last_good, found.active),
                 verdict=gates.get(release["id"], ("", ""))[0],
                 figure=gates.get(release["id"], ("", ""))[1],

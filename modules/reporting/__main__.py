@@ -25,6 +25,7 @@ from modules.reporting.share import ShareError
 from modules.reporting.share.write import share_text
 from modules.reporting.silent import note_silent
 from modules.reporting.table import print_table
+from modules.rollout.record import told
 
 _DEPLOY = "deploys/report.py"
 errors = Console(stderr=True, highlight=False)
@@ -48,6 +49,8 @@ def main(
             fleet,
             states={f"{host.name}/{service.name}": service.state for host in report.hosts for service in host.services},
         )
+        for line in told(report.rollout) if report.rollout is not None else ():
+            typer.echo(line)
         for name, path in written.items():
             typer.echo(f"{name:<16}{os.path.relpath(path)}")
         for silent in (host for host in report.hosts if host.trouble is not None):

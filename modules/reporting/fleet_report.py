@@ -28,6 +28,7 @@ from modules.reporting.report import (
     State,
 )
 from modules.reporting.wording import wording_of
+from modules.rollout.record import newest
 from modules.spec.baseline import Baseline
 from modules.spec.fleet import ResolvedHost
 from modules.spec.gate import Gate, Threshold
@@ -54,7 +55,8 @@ def fleet_report(
     """
     known = catalog.model_copy(update={"baselines": {**(baselines or {}), **catalog.baselines}})
     reports = tuple(_host(host, measured, records, hosts(host.name), known) for host in fleet.hosts.values())
-    return FleetReport(fleet=fleet.name, generated=generated, hosts=reports)
+    rollouts = [record for record in (hosts(name).rollout for name in fleet.hosts) if record is not None]
+    return FleetReport(fleet=fleet.name, generated=generated, hosts=reports, rollout=newest(rollouts))
 
 
 def _host(host: ResolvedHost, measured: Measured, records: Records, record: HostRecord, catalog: Catalog) -> HostReport:

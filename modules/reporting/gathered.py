@@ -56,7 +56,7 @@ def note_seen(fleet: str, plan: HostPlan, seen: HostSeen, root: Path = ROOT) -> 
         record = _record(plan, service, seen, told, former)
         if record != former:
             keep(fleet, plan.name, service.name, record, root)
-    keep_host(fleet, plan.name, HostRecord(seen=seen.at, gpu=seen.gpu, driver=seen.driver), root)
+    keep_host(fleet, plan.name, HostRecord(seen=seen.at, gpu=seen.gpu, driver=seen.driver, rollout=seen.rollout), root)
 
 
 def state_of(unit: UnitState) -> State:
@@ -117,8 +117,9 @@ def _releases(told: ServiceSeen) -> tuple[ReleaseReport, ...]:
 
 
 def _note(event: dict[str, Any]) -> str:
-    """What is noted with it, and what of the machine had changed."""
-    return "; ".join(event[name] for name in ("note", "changed") if event.get(name))
+    """What is noted with it, what of the machine had changed, and which rollout and step of it asked for it."""
+    told = [event[name] for name in ("note", "changed") if event.get(name)]
+    return "; ".join([*told, *([f"rollout {event['rollout']}"] if event.get("rollout") else [])])
 
 
 def _of_gate(plan: ServicePlan, stored: Stored) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from modules.reporting.report import (
     Series,
     State,
 )
+from modules.rollout.record import RolloutRecord
 
 # Of one service: some years of weekly releases.
 LONGEST_HISTORY = 200
@@ -57,7 +58,10 @@ class ServiceRecord(BaseModel):
 
 
 class HostRecord(BaseModel):
-    """A host when it was last asked. `seen`: when it last answered, UTC; `trouble`: why it did not since then."""
+    """A host when it was last asked. `seen`: when it last answered, UTC; `trouble`: why it did not since then.
+
+    `rollout`: the last one that it was a part of.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -65,6 +69,7 @@ class HostRecord(BaseModel):
     trouble: str | None = None
     gpu: str | None = None
     driver: str | None = None
+    rollout: RolloutRecord | None = None
 
 
 def record_file(fleet: str, host: str, service: str, root: Path = ROOT) -> Path:

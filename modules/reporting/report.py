@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from modules.gating.judgement import Verdict
+from modules.rollout.record import RolloutRecord
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "report.schema.json"
 SCHEMA_VERSION = 1
@@ -232,12 +233,13 @@ class HostReport(Part):
 
 
 class FleetReport(Part):
-    """All that is known of a fleet. `generated`: when, UTC."""
+    """All that is known of a fleet. `generated`: when, UTC. `rollout`: the last one that any of its hosts knows of."""
 
     schema_version: Annotated[Literal[1], Field(description="raised when a reader would have to change")] = 1
     fleet: str
     generated: str
     hosts: tuple[HostReport, ...]
+    rollout: RolloutRecord | None = None
 
     @property
     def simulated(self) -> bool:

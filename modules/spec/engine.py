@@ -20,7 +20,8 @@ def _flag_value(value: Any) -> Any:
 
 
 FlagValue = Annotated[bool | int | float | str | tuple[str, ...], BeforeValidator(_flag_value)]
-FlagName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+# After a dot: a key of a flag that takes a JSON object, in the object's own spelling (`speculative-config.num_tokens`).
+FlagName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*(\.[A-Za-z0-9_-]+)*$")]
 Flags = dict[FlagName, FlagValue]
 DraftMethod = Literal["eagle3", "draft"]
 
@@ -114,8 +115,21 @@ def _names(value: Any) -> Any:
     return value.split() if isinstance(value, str) else value
 
 
+Names = Annotated[frozenset[str], BeforeValidator(_names)]
+
+
 class KnownFlags(Strict):
-    """The flags that an engine's program knows. `names`: without dashes; in the catalog's file with spaces between."""
+    """The flags that an engine's program knows, in the catalog's file with spaces between.
+
+    `names`: without dashes. `short`: short name without its dash → long name. `values`: flag → all that it takes, where
+    that is a list of names (parsers).
+    """
 
     names: Annotated[frozenset[FlagName], BeforeValidator(_names)]
+    short: dict[str, FlagName] = {}
+    values: dict[FlagName, Names] = {}
     source: str
+
+    def knows(self, flag: str) -> bool:
+        """Whether the program has the flag; of one with a key after a dot, its first part."""
+        return flag.partition(".")[0] in self.names

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from modules.spec.base import Address, HostName, Name, Strict
+from modules.spec.model import Model
 from modules.spec.secret import SecretReference
 from modules.spec.settings import HostSettings
+from modules.spec.strategy import Strategy
 
 
 class Ssh(Strict):
@@ -29,14 +31,20 @@ class Host(Strict):
 
 
 class FleetFile(Strict):
-    """`defaults` hold for every host; `groups` and then a host's own `settings` are laid over them, key by key."""
+    """`defaults` hold for every host; `groups` and then a host's own `settings` are laid over them, key by key.
+
+    `strategy`: how a change goes over the hosts; None: over all of them at once.
+    `models`: beside those of the catalog, for services to name.
+    """
 
     fleet: Name
     ssh: Ssh = Ssh()
     secrets: dict[Name, SecretReference] = {}
+    models: dict[Name, Model] = {}
     defaults: dict[str, object] = {}
     groups: dict[Name, dict[str, object]] = {}
     hosts: dict[HostName, Host] = Field(min_length=1)
+    strategy: Strategy | None = None
 
 
 class ResolvedHost(Strict):

@@ -89,7 +89,8 @@ class Recipe(Strict):
     from the fleet file's folder; built on the host). `base`: the base image. `pins`: name → git tree at a commit; the
     first one is the program itself. `packages`: name → exact version, installed in the image; without pins the first
     one is the program. `triples`: published sets of pins, of which `pins` repeats one. `dead_pins`: refused, with the
-    reason. `architecture`: what the GPU code is compiled for; null for CPU images. `size_gib`: of the image.
+    reason. `architecture`: what the GPU code is compiled for; null for CPU images. `size_gib`: of the image;
+    null: not known, and not asked of the disk beforehand (only of an image that is pulled).
     `compiler_gib`: memory that one compiler of the build takes; 0: nothing is compiled. `build_minutes`: from and to,
     as others reported on a Spark.
     `attest`: what must be seen in the image itself.
@@ -105,7 +106,7 @@ class Recipe(Strict):
     arguments: dict[str, str] = {}
     triples: dict[Name, Triple] = {}
     dead_pins: tuple[DeadPin, ...] = ()
-    size_gib: float = Field(gt=0)
+    size_gib: float | None = Field(default=None, gt=0)
     # A CUDA compiler takes up to 8 GiB (flashinfer issue 3634, PR 3899).
     compiler_gib: float = Field(default=8.0, ge=0)
     build_minutes: tuple[float, float] | None = None
@@ -138,6 +139,8 @@ class Recipe(Strict):
             raise broken_rule("a recipe is either built (template) or pulled (reference)")
         if self.template is not None and self.base is None:
             raise broken_rule("a built image needs its base", "base")
+        if self.template is not None and self.size_gib is None:
+            raise broken_rule("a built image needs its size, for the check of the disk", "size_gib")
         if self.template is not None and self.digest is not None:
             raise broken_rule("an image that is built has no digest beforehand", "digest")
         if (self.attest.fp4_libraries or self.attest.ptxas) and self.architecture is None:

@@ -27,8 +27,10 @@ from modules.spec.base import (
 from modules.spec.engine import Container, DraftMethod, Flags, ReadinessOverride
 from modules.spec.fabric import Fabric
 from modules.spec.gate import Gate
+from modules.spec.gateway import Gateway
 from modules.spec.image import ImageOverride
 from modules.spec.model import Model
+from modules.spec.monitoring import Monitoring
 from modules.spec.network import Network
 
 ModelChoice = Annotated[
@@ -37,6 +39,10 @@ ModelChoice = Annotated[
 GateChoice = Annotated[
     Annotated[str, Tag(NAMED)] | Annotated[Gate, Tag(WRITTEN_OUT)], Discriminator(named_or_written_out)
 ]
+
+
+# A profile that every engine has: none of the catalog's flags, only those that the service itself gives.
+OWN_PROFILE = "own"
 
 
 class Hardware(Strict):
@@ -216,7 +222,9 @@ class HostSettings(Strict):
     weights: Weights = Weights()
     bundle: Bundle = Bundle()
     fabric: Fabric | None = None
+    monitoring: Monitoring = Monitoring()
     services: dict[Name, Service] = {}
+    gateway: Gateway | None = None
 
     @field_validator("services")
     @classmethod

@@ -11,6 +11,7 @@ from pyinfra.api import deploy
 from modules.facts.survey import Question
 from modules.fleet import HostPlan
 from modules.operations.engine import service_running, service_there
+from roles.rollout import held_to_strategy
 
 
 def questions(plan: HostPlan) -> Iterator[Question[Any]]:
@@ -22,5 +23,6 @@ def questions(plan: HostPlan) -> Iterator[Question[Any]]:
 @deploy("Engine")
 def engine(plan: HostPlan) -> None:
     """Start what is to be started; leave alone what serves already."""
+    held_to_strategy(plan=plan)
     for service in host.loop(list(plan.services)):
         service_running(name=f"Service {service.name}", plan=service, services=plan)

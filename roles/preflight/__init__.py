@@ -8,6 +8,7 @@ from pyinfra.api import deploy
 from modules.facts.machine import Machine
 from modules.fleet import HostPlan, load_fleet
 from modules.fleet.lock import read_lock
+from modules.operations.connection import keep_alive
 from modules.operations.require import require
 from roles.preflight.finding import blocking
 from roles.preflight.judge import judge
@@ -22,6 +23,7 @@ def preflight(plan: HostPlan) -> None:
     A machine is judged while the run is prepared, because only that holds for a dry run too and comes before every
     other stage. What is judged is not changed by anything that comes before.
     """
+    keep_alive(host)
     state = host.get_fact(Machine, paths=[plan.settings.weights.home], models=models_asked(plan), _sudo=False)
     if state is None:
         return  # the fact has failed the host, and said why

@@ -62,6 +62,8 @@ def judge_space(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Fin
 def _weights(state: MachineState, plan: HostPlan) -> Iterator[Need]:
     wanted = {model_key(model): model for model in plan.models}
     for key, model in wanted.items():
+        if model.size_gib is None:
+            continue  # told once the hub was asked, before a byte is fetched
         stored = state.models[key]
         missing = model.size_gib - (stored.snapshot + stored.pieces) / _GIB
         # size_gib is approximate: a snapshot that is all but there is there, and hashes will tell.
@@ -72,7 +74,7 @@ def _weights(state: MachineState, plan: HostPlan) -> Iterator[Need]:
 def _images(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Need]:
     sizes = {_image_name(service.recipe, lock): service.recipe for service in plan.services}
     for name, recipe in sizes.items():
-        if not any(_is_of(image, name, recipe) for image in state.images):
+        if recipe.size_gib is not None and not any(_is_of(image, name, recipe) for image in state.images):
             yield Need(f"image {name}", recipe.size_gib, state.docker_root)
 
 

@@ -40,8 +40,20 @@ class Behaviour:
     dies: Callable[[], None] = lambda: None
     asked: int = 0
     streams: int = 0
+    running: int = 0
     first_reply: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While a request is replied to."""
+        with self.lock:
+            self.running += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.running -= 1
 
     def counted(self, *, stream: bool) -> tuple[int, int]:
         """The number of this request, and of this stream, from 1."""
@@ -83,6 +95,10 @@ def handler(behaviour: Behaviour) -> type[BaseHTTPRequestHandler]:
                 self._send(200, json.dumps({"data": [{"id": "fake"}]}).encode())
 
         def do_POST(self) -> None:
+            with behaviour.at_work():
+                self._reply()
+
+        def _reply(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             if not self._knows_the_key():
                 self._send(401, b'{"error": "Unauthorized"}')

@@ -82,7 +82,8 @@ class Server(handler(behaviour)):
     def do_GET(self):
         known = json.dumps({{"data": [{{"id": name}}]}}).encode()
         count = time.time() if told() == "works" else behaviour.asked
-        behaviour.metrics = f"vllm:generation_tokens_total {{count}}\\n"
+        counts = {{"generation_tokens_total": count, "num_requests_running": behaviour.running}}
+        behaviour.metrics = "".join(f"vllm:{{name}} {{value}}\\n" for name, value in counts.items())
         models = self.path == "/v1/models" and self._knows_the_key()
         self._send(200, known) if models else super().do_GET()
 
@@ -104,6 +105,7 @@ class Server(handler(behaviour)):
 
 
 port = int(words[words.index("--port") + 1])
+ThreadingHTTPServer.request_queue_size = 128
 ThreadingHTTPServer((words[words.index("--host") + 1], port), Server).serve_forever()
 '''
 _DEPLOY = """\

@@ -32,7 +32,8 @@ fail() { echo "$*"; }
 for unit in /etc/systemd/system/tinderbox-*.service; do
     test -s "$unit" && systemd-analyze verify "$unit" 2>&1 | grep -i "$unit" | grep -iv 'man page' && fail "$unit"
 done
-for file in /etc/docker/daemon.json /etc/tinderbox/*.json $(find /var/lib/tinderbox/ledger -name '*.json' 2> /dev/null); do
+ledgers=$(find /var/lib/tinderbox/ledger -name '*.json' 2> /dev/null)
+for file in /etc/docker/daemon.json /etc/tinderbox/*.json $ledgers; do
     test -e "$file" || continue
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$file" || fail "$file"
 done
@@ -113,9 +114,9 @@ def half_done(lab: Lab) -> list[str]:
 
 def named(said: str) -> set[tuple[str, str]]:
     """Host and unit of all that the last line names."""
-    found = re.search(r"these go on without us, and the next run picks them up: (.*)", said)
+    found = re.search(r"these .*, and the next run picks them up: (.*)", said)
     told = [part.partition(": ") for part in (found[1] if found is not None else "").split("; ")]
-    return {(host, unit) for host, _, units in told for unit in units.split(", ") if unit}
+    return {(host, unit.partition(" ")[0]) for host, _, units in told for unit in units.split(", ") if unit}
 
 
 def test_ctrl_c_at_ten_random_moments_of_a_run_over_four_hosts(wide_lab: Lab) -> None:

@@ -27,7 +27,7 @@ def service_plan(engine: str = "vllm-cpu", model: str = "lab-gpt-oss-tiny", **se
         engine=entry,
         model=catalog.models[model],
         recipe=catalog.images[entry.recipe],
-        flags=composed_flags(entry, service),
+        flags=composed_flags(entry, service, catalog.models[model]),
         gate=gate,
         encodings={name: catalog.encodings[name] for name in catalog.models[model].encodings},
         draft=draft_of(service, catalog),

@@ -15,7 +15,7 @@ from modules.spec.settings import HostSettings, Service
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLES = [
     (name, number, block)
-    for name in ("fleet-file.md", "catalog.md", "airgap.md")
+    for name in ("fleet-file.md", "catalog.md", "models.md", "airgap.md", "monitoring.md")
     for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", (DOCS / name).read_text(), re.M | re.S))
 ]
 
@@ -38,8 +38,11 @@ def test_docs_have_examples_of_layers_recipes_secrets_models_and_gates() -> None
         ("fleet-file.md", 2),
         ("catalog.md", 0),
         ("catalog.md", 1),
+        ("models.md", 0),
         ("airgap.md", 0),
         ("airgap.md", 1),
+        ("monitoring.md", 0),
+        ("monitoring.md", 1),
     ]
 
 

@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 from modules.fleet import FleetError, load_fleet
-from tests.unit.refused_fleets import fabrics, gates, groups, hosts, images, reaching, services, settings
+from tests.unit.refused_fleets import (
+    fabrics,
+    gates,
+    groups,
+    hosts,
+    images,
+    monitoring,
+    reaching,
+    services,
+    settings,
+    strategy,
+)
 from tests.unit.refused_fleets.refusal import Refusal
 
 GOOD = """\
@@ -24,9 +35,11 @@ REFUSALS = (
     *groups.REFUSALS,
     *hosts.REFUSALS,
     *images.REFUSALS,
+    *monitoring.REFUSALS,
     *reaching.REFUSALS,
     *services.REFUSALS,
     *settings.REFUSALS,
+    *strategy.REFUSALS,
 )
 
 

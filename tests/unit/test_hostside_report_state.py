@@ -88,6 +88,6 @@ def test_the_program_prints_one_line_of_json() -> None:
     done = subprocess.run([sys.executable, program, json.dumps(wish)], capture_output=True, text=True, check=True)
     (line,) = done.stdout.splitlines()
     document = json.loads(line)
-    assert set(document) == {"at", "gpu", "memory", "services"}
+    assert set(document) == {"at", "gpu", "memory", "rollout", "services"}
     assert document["memory"] > 0
     assert document["services"]["no-such-service"]["current"] is None

@@ -41,7 +41,7 @@ class SharedModel(Strict):
     repository: str
     commit: Commit
     served_as: str
-    size_gib: float
+    size_gib: float | None = None
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     encodings: tuple[str, ...] = ()

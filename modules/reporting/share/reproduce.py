@@ -9,12 +9,14 @@ from typing import Any
 import yaml
 
 from modules.catalog import Catalog
+from modules.fleet.compose import profile_flags
 from modules.gating.direction import lower_is_better
 from modules.reporting.share.block import Share, SharedImage, SharedModel, SharedResult, ShareError
 from modules.reporting.share.workloads import fleet_document
 from modules.spec.baseline import Baseline, Figure
 from modules.spec.image import Recipe
 from modules.spec.model import Model
+from modules.spec.settings import OWN_PROFILE
 
 Document = dict[str, Any]
 
@@ -39,14 +41,15 @@ def service_of(share: Share, catalog: Catalog) -> Document:
     Raises `ShareError`: this catalog has not the engine, profile or recipe, or the block's image can not be expressed.
     """
     engine = catalog.engines.get(share.engine)
-    if engine is None or share.profile not in engine.profiles:
+    if engine is None or share.profile not in {*engine.profiles, OWN_PROFILE}:
         raise ShareError(f"this catalog has no engine {share.engine} with a profile {share.profile}")
-    ours = {
-        name: value for name, value in {**engine.flags, **engine.profiles[share.profile]}.items() if value is not False
-    }
+    chosen = _model(share.model, catalog)
+    known = catalog.models[chosen] if isinstance(chosen, str) else Model.model_validate(chosen)
+    merged = profile_flags(engine, share.engine, share.profile, known)
+    ours = {name: value for name, value in merged.items() if value is not False}
     flags = {name: value for name, value in share.flags.items() if ours.get(name) != value}
     flags |= {name: False for name in ours if name not in share.flags and f"flags.{name}" not in share.left_out}
-    service: Document = {"engine": share.engine, "model": _model(share.model, catalog), "profile": share.profile}
+    service: Document = {"engine": share.engine, "model": chosen, "profile": share.profile}
     image = _image(share.image, engine.recipe, catalog)
     for key, value in (("image", image), ("flags", flags), ("environment", share.environment)):
         if value:

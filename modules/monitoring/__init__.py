@@ -1,0 +1,1 @@
+"""What watches a fleet, as text: exporters' settings, units, Prometheus' configuration and rules, dashboards. Pure."""

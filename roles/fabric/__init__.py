@@ -1,0 +1,22 @@
+"""The network between Sparks over their QSFP ports."""
+
+from __future__ import annotations
+
+from pyinfra.api import deploy
+
+from modules.fleet import HostPlan
+from modules.operations.fabric import fabric_answers, fabric_settled
+
+
+@deploy("Fabric")
+def fabric(plan: HostPlan, undo: bool = False) -> None:
+    """Configure the ports as the fleet file says, and try each cable.
+
+    `undo`: ask also a host without a fabric, and set its ports back to what they had before Tinderbox.
+    """
+    wanted, simulated = plan.settings.fabric, plan.simulated
+    if wanted is None and not undo:
+        return
+    fabric_settled(name="QSFP ports", fabric=wanted, member=plan.name, simulated=simulated)
+    if wanted is not None:
+        fabric_answers(name="Cables", fabric=wanted, member=plan.name, simulated=simulated)
