@@ -136,8 +136,9 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     secrets = service_secrets(plan)
     release = wanted_release(plan, image, home, found, secrets)
     files = release_files(release, secrets)
-    yield from _neighbours_told(services, found)
     action = decide(release, files, found, gated=plan.gate is not None)
+    differs_from(release, files, found, action)
+    yield from _neighbours_told(services, found)
     bad = turned_away(release, action, found)
     if bad is not None and not forced():
         yield from _refused(plan, release.id, bad, found)
@@ -146,7 +147,6 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
         host.log(
             f"{plan.name}: changed on this host since release {release.id} was last proved: {told(found.upgraded)}"
         )
-    differs_from(release, files, found, action)
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
         if found.closed and plan.gate is None:
@@ -269,7 +269,7 @@ def _refused(
         serves = f" Release {found.current} serves, and was left running."
     else:
         serves = f" Release {found.current} is in force, and its unit is {found.unit.active}."
-    refused = foreseen(
+    message = (
         f"{host.name}: service {plan.name}: release {release} is not tried again unchanged: {bad.text()}.{serves} "
         f"Change the service in the fleet file, or set TINDERBOX_FORCE=1 to have this release tried once more; what "
         f"became of each release: pyinfra inventory.py deploys/history.py"
@@ -278,4 +278,7 @@ def _refused(
         job = settle_job(plan)
         yield start_command(job)
         yield FunctionCommand(follow, (job, start_command(job)), {})
-    yield refused
+        # Not foreseen: a host that is known to be refused is left out of the change, and this is to be ended.
+        yield refusal(message)
+        return
+    yield foreseen(message)
