@@ -222,6 +222,13 @@ def test_commands_inside_a_shells_word_are_read_too() -> None:
     assert server_of(recipe).words == ("a/b", "--seed", "1")
 
 
+def test_doubled_braces_of_json_are_read_as_single_ones() -> None:
+    word = '{{"method": "mtp", "of": {{"a": 1}}}}'
+    recipe = SourceRecipe("sparkrun", "it", "a/b", command=f"vllm serve a/b --speculative-config '{word}'")
+
+    assert server_of(recipe).words[-1] == '{"method": "mtp", "of": {"a": 1}}'
+
+
 def test_flags_are_known_by_their_long_names() -> None:
     known = CATALOG.flags["vllm"]
     words = shlex.split("-tp 2 --max_model_len=9 --seed -1 -q fp8 --lora-modules a=b c=d --enforce-eager")
