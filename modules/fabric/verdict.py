@@ -124,8 +124,7 @@ def _with_own(reach: Reach, least: float | None) -> Reach:
     """The fleet file's bound in place of the catalog's."""
     if least is None:
         return reach
-    top = max(reach.expected, least)
-    return Reach.model_construct(expected=top, warn=max(reach.warn, least) if least > reach.fail else least, fail=least)
+    return Reach.model_construct(expected=max(reach.expected, least), warn=max(reach.warn, least), fail=least)
 
 
 def _grade(speed: float, reach: Reach) -> Grade:
