@@ -48,12 +48,18 @@ def judge_rdma(fabric: Fabric, figures: FabricFigures, outputs: Mapping[str, str
         try:
             speeds[name] = max(row.average_gbps for row in parse_ib_write_bw(output).rows)
         except ParseError as error:
-            yield Line(Grade.FAIL, name, f"not measured: {error}", _wanted(reach, "Gb/s"), _failure_remedy(output))
+            yield Line(
+                Grade.FAIL,
+                name,
+                f"not measured: {error}",
+                _wanted(reach, "Gb/s", figures.verified),
+                _failure_remedy(output),
+            )
     best = max(speeds.values(), default=0.0)
     for name, speed in speeds.items():
         grade = _grade(speed, reach)
         remedy = "" if grade is Grade.PASS else _rdma_remedy(speed, best, reach)
-        yield Line(grade, name, f"{speed:.1f} Gb/s by RDMA", _wanted(reach, "Gb/s"), remedy)
+        yield Line(grade, name, f"{speed:.1f} Gb/s by RDMA", _wanted(reach, "Gb/s", figures.verified), remedy)
 
 
 def _rdma_remedy(speed: float, best: float, reach: Reach) -> str:
@@ -82,7 +88,7 @@ def judge_nccl(fabric: Fabric, figures: FabricFigures, output: str) -> Iterator[
     own = fabric.gate.nccl_min_gbs
     if reach is not None or own is not None:
         reach = _with_own(reach or Reach(expected=own or 1, warn=own or 1, fail=(own or 1) * 0.999), own)
-    wanted = "no published figure" if reach is None else _wanted(reach, "GB/s")
+    wanted = "no published figure" if reach is None else _wanted(reach, "GB/s", figures.verified)
     try:
         test = parse_nccl_test(output)
     except ParseError as error:
@@ -131,5 +137,6 @@ def _grade(speed: float, reach: Reach) -> Grade:
     return Grade.FAIL if speed < reach.fail else Grade.SLOW if speed < reach.warn else Grade.PASS
 
 
-def _wanted(reach: Reach, unit: str) -> str:
-    return f"at least {reach.fail:g} {unit}, expected {reach.expected:g}, unverified on hardware"
+def _wanted(reach: Reach, unit: str, verified: bool) -> str:
+    doubt = "" if verified else ", unverified on hardware"
+    return f"at least {reach.fail:g} {unit}, expected {reach.expected:g}{doubt}"

@@ -19,7 +19,7 @@ from modules.fabric.wish import configured
 from modules.facts.fabric import FabricState
 from modules.facts.fabric_measured import PROGRAMS, FabricMeasured, Measured
 from modules.operations.apt import package_installed
-from modules.operations.fabric import faults_of, survey_of
+from modules.operations.fabric import fabric_there, faults_of
 from modules.operations.require import refusal, unreadable
 from modules.release import layout
 from modules.spec.fabric import Fabric
@@ -84,7 +84,7 @@ def fabric_looked_at(fabric: Fabric, member: str, simulated: bool = False) -> Ge
     + simulated: a lab host
     """
     _members.pop(member, None)
-    found, measured = survey_of(fabric, member, simulated), host.get_fact(FabricMeasured)
+    found, measured = fabric_there(fabric, member, simulated).of(host), host.get_fact(FabricMeasured)
     if found is None or measured is None:
         yield from unreadable("what it has of the fabric")
         return
