@@ -106,6 +106,7 @@ def test_wrong_values_fail_however_fast() -> None:
 
 def test_a_topology_without_published_figures_is_measured_and_not_judged() -> None:
     assert nccl(nccl_at(9), fabric("ring", 3)) == [(Grade.NONE, "")]
+    assert nccl(nccl_at(3), fabric("direct", gate={"nccl_bytes": 1 << 20})) == [(Grade.NONE, "")]
     assert nccl(nccl_at(9), fabric("ring", 3, gate={"nccl_min_gbs": 10}))[0][0] is Grade.FAIL
 
 
