@@ -100,8 +100,8 @@ class Switch:
         elif story.standing(self.ledger.entry(release)) == story.GOOD and not self.is_last_good(release):
             self.ledger.point_good(release)
         if self.is_last_good(release):
-            # Any other is not sent requests before its gate has passed it. Before the note goes, as in all that follows:
-            # what is cut in between is done again.
+            # Any other is not sent requests before its gate has passed it. Before the note goes, so that what is cut in
+            # between is done again.
             self.door.open()
             forget_pending(self.ledger)
 
