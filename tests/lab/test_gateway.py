@@ -239,6 +239,11 @@ def test_more_than_the_limit_is_refused_to_that_client_alone(wide_lab: Lab, endp
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
     assert answers[-1].json()["error"]["code"] == "rate_limit_exceeded"
     assert answers[-1].headers["retry-after"]
+    # Longer than 1 MiB, also where its length is not told before.
+    text = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "x" * 1100 * 1024}]}).encode()
+    for content in (text, iter([text])):
+        refused = httpx.post(f"{url(wide_lab)}/v1/chat/completions", content=content, headers=BOB, trust_env=False)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (413, "request_too_large")
     with ThreadPoolExecutor(3) as pool:
         many = pool.map(lambda _: asked(wide_lab, BOB).status_code, range(3))
         assert Counter(many) == {200: 1, 429: 2}
