@@ -10,6 +10,7 @@ from modules.fleet import FleetError, load_fleet
 from tests.unit.refused_fleets import (
     fabrics,
     gates,
+    gateways,
     groups,
     hosts,
     images,
@@ -32,6 +33,7 @@ hosts:
 REFUSALS = (
     *fabrics.REFUSALS,
     *gates.REFUSALS,
+    *gateways.REFUSALS,
     *groups.REFUSALS,
     *hosts.REFUSALS,
     *images.REFUSALS,
