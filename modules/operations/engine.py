@@ -27,6 +27,7 @@ from modules.operations.follow import follow
 from modules.operations.job import start_command
 from modules.operations.managed_files import settle
 from modules.operations.memory import Reckoned, memory_document, memory_of, room_for, services_file, watched_engines
+from modules.operations.pair_members import parts_apart, whole
 from modules.operations.require import foreseen, refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
@@ -114,6 +115,8 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     + plan: the service
     + services: all of the host, which share its memory
     """
+    if plan.cluster is not None and not (yield from whole(plan)):
+        return
     home = services.settings.weights.home
     if (plan.service.api_key is not None or plan.service.is_open) and key_variable(plan) is None:
         yield refusal(
@@ -135,9 +138,12 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
             return
     secrets = service_secrets(plan)
     release = wanted_release(plan, image, home, found, secrets)
-    files = release_files(release, secrets)
-    yield from _neighbours_told(services, found)
+    files = release_files(release, secrets, plan.host)
+    yield from neighbours_told(services, found)
     action = decide(release, files, found, gated=plan.gate is not None)
+    if action is Action.NOTHING and (apart := parts_apart(plan, release)):
+        host.log(f"{plan.name}: its hosts are not alike, so it is started anew: {'; '.join(apart)}")
+        action = Action.INSTALL
     bad = turned_away(release, action, found)
     if bad is not None and not forced():
         yield from _refused(plan, release.id, bad, found)
@@ -172,7 +178,7 @@ def _key_made(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:
     )
 
 
-def _neighbours_told(services: HostPlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
+def neighbours_told(services: HostPlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
     """Have the host know which services belong on it together; one that is left over makes way for them."""
     beside = services_file(services)
     if found.files.get(beside.path) == hashlib.sha256(str(beside.content).encode()).hexdigest():
@@ -201,7 +207,8 @@ class Start:
     action: Action
 
 
-def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
+def prepared(start: Start) -> Generator[PyinfraCommand, None, Reckoned | None]:
+    """Refuse a start for which the host lacks something, has no room or something in the way. Nothing is stopped."""
     plan, release, found = start.plan, start.release, start.found
     missing = lacking(release, found)
     yield from required(
@@ -218,6 +225,12 @@ def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
         yield from _nothing_in_the_way(plan, start.services)
     reckoned = memory_of(start.services, plan, release.commit) if found.model_is_here else None
     yield from room_for(plan, reckoned)
+    return reckoned
+
+
+def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
+    plan, release, found = start.plan, start.release, start.found
+    reckoned = yield from prepared(start)
     for change in changes(release, start.files, found):
         logger.debug("%s: %s: %s", host.name, plan.name, change)
     if start.action is not Action.ATTACH:
@@ -243,7 +256,7 @@ def _nothing_in_the_way(plan: ServicePlan, services: HostPlan) -> Generator[Pyin
     """
     service, engines = plan.service, watched_engines(plan)
     holder = host.get_fact(PortHolder, service=plan.name, listen=service.listen, port=service.port)
-    if holder is not None:
+    if holder is not None and not plan.is_worker:
         yield foreseen(
             f"{host.name}: service {plan.name} can not start: its port {service.port} is taken by {holder}. "
             "Nothing was stopped, that program neither. Stop it, or give the service another port "

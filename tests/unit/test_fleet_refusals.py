@@ -8,6 +8,7 @@ import pytest
 
 from modules.fleet import FleetError, load_fleet
 from tests.unit.refused_fleets import (
+    clusters,
     fabrics,
     gates,
     groups,
@@ -30,6 +31,7 @@ hosts:
 
 
 REFUSALS = (
+    *clusters.REFUSALS,
     *fabrics.REFUSALS,
     *gates.REFUSALS,
     *groups.REFUSALS,
