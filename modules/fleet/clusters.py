@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from modules.catalog import Catalog
-from modules.fleet.compose import composed_flags
+from modules.fabric.addresses import rendezvous_address
+from modules.fleet.compose import composed_flags, model_of
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
@@ -22,8 +23,16 @@ Finding = tuple[Key, str, str]
 """Key below a host's settings, what is wrong, what to do."""
 
 
-def own_address(host: ResolvedHost) -> str | None:
-    """Where the others reach a host, as far as the fleet file tells it; None: by a name, or on loopback."""
+def own_address(host: ResolvedHost, members: Sequence[str] = ()) -> str | None:
+    """Where the others reach a host, as far as the fleet file tells it; None: by a name, or on loopback.
+
+    `members`: of its cluster; where one fabric joins all of them, it is its address there.
+    """
+    fabric = host.settings.fabric
+    if fabric is not None and members and set(members) <= set(fabric.members):
+        joined = rendezvous_address(fabric, host.name)
+        if joined is not None:
+            return joined
     named = host.settings.network.peer_address
     if named is not None:
         return named
@@ -51,7 +60,7 @@ def _addressed(host: ResolvedHost, by_name: Mapping[str, ResolvedHost]) -> Resol
 def _found(cluster: Cluster | None, by_name: Mapping[str, ResolvedHost]) -> Cluster | None:
     if cluster is None:
         return None
-    known = {each: own_address(by_name[each]) for each in cluster.hosts if each in by_name}
+    known = {each: own_address(by_name[each], cluster.hosts) for each in cluster.hosts if each in by_name}
     found = {each: address for each, address in known.items() if address is not None}
     return cluster.model_copy(update={"addresses": {**found, **cluster.addresses}})
 
@@ -137,7 +146,10 @@ def _engine_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     for flag in service.flags:
         if flag in {**spread.flags, **spread.worker_flags}:
             yield ("flags", flag), "this flag is set by the service's cluster", "take it out"
-    flags = composed_flags(engine, service)
+    model = model_of(service, catalog)
+    if model is None:
+        return
+    flags = composed_flags(engine, service, model)
     sizes = {flag: flags.get(flag, 1) for flag in spread.sizes}
     try:
         product = math.prod(int(str(size)) for size in sizes.values())

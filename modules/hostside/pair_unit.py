@@ -46,6 +46,7 @@ def end(service: str, units: Path = UNITS) -> int:
     for path in (place.settings_file(service), place.key_file(service), place.state_file(service)):
         path.unlink(missing_ok=True)
     place.start_file(service).unlink(missing_ok=True)
+    place.key_file(service).with_name(f"{place.key_file(service).name}.new").unlink(missing_ok=True)
     return 0
 
 

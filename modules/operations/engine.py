@@ -39,7 +39,11 @@ from modules.spec.release import Release
 
 LEDGER = str(layout.PROGRAMS / "ledger.py")
 API_KEY = str(layout.PROGRAMS / "api_key.py")
-_FILES = (layout.unit_file, layout.environment_file, layout.label_file, layout.watch_unit_file, layout.secret_file)
+PAIR_UNIT = str(layout.PROGRAMS / "pair_unit.py")
+_FILES = (
+    *(layout.unit_file, layout.environment_file, layout.label_file, layout.watch_unit_file, layout.secret_file),
+    layout.pair_unit_file,
+)
 NEIGHBOURS = str(layout.PROGRAMS / "neighbours.py")
 
 
@@ -153,6 +157,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
             f"{plan.name}: changed on this host since release {release.id} was last proved: {told(found.upgraded)}"
         )
     differs_from(release, files, found, action)
+    yield from _pair_ended(plan, found)
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
         if found.closed and plan.gate is None:
@@ -165,6 +170,12 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     # Only of a good one, since a release that is gone back to may need it.
     if not secrets and found.last_good == release.id and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
+
+
+def _pair_ended(plan: ServicePlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
+    """What it spanned with others ends here; on those that the fleet file gives it no more, by deploys/remove.py."""
+    if plan.cluster is None and found.files.get(layout.pair_unit_file(plan.name)) is not None:
+        yield StringCommand(layout.PYTHON, PAIR_UNIT, "end", QuoteString(plan.name))
 
 
 def _key_made(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:

@@ -18,6 +18,7 @@ from modules.fleet.lock import read_lock
 from modules.images.reference import image_reference
 from modules.operations.engine import (
     LEDGER,
+    PAIR_UNIT,
     Start,
     neighbours_told,
     prepared,
@@ -34,7 +35,6 @@ from modules.release.decision import Action, changes
 from modules.release.files import release_files
 from modules.release.unit import render_pair
 
-UNIT = str(layout.PROGRAMS / "pair_unit.py")
 # The link is looked at once a second; an engine may take a minute to stop, and its memory half a minute to return.
 _AGREE_S, _LOOK_S = 150.0, 2.0
 _keys: dict[str, str] = {}
@@ -82,7 +82,7 @@ def pair_linked(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:
         path = QuoteString(layout.pair_key_file(plan.name))
         yield StringCommand("umask 077; cat >", f"{layout.pair_key_file(plan.name)}.new", _stdin=f"{key}\n")
         yield StringCommand("mv", f"{layout.pair_key_file(plan.name)}.new", path)
-    yield StringCommand(layout.PYTHON, UNIT, "begin", QuoteString(plan.name))
+    yield StringCommand(layout.PYTHON, PAIR_UNIT, "begin", QuoteString(plan.name))
 
 
 @operation()

@@ -20,7 +20,6 @@ from tests.lab.tiny_recipe import tiny
 
 HOSTS = ("spark-1", "spark-2")
 HEAD_HOST, WORKER_HOST = HOSTS
-_LEDGER = f"/var/lib/tinderbox/ledger/{SERVICE}"
 _RANKS = '''
 
 import os, socket, sys
@@ -137,14 +136,15 @@ class Pair:
     """The service over both hosts."""
 
     lab: Lab
+    service: str = SERVICE
 
     def side(self, host: str) -> Side:
         """One of them, in one look."""
-        unit = f"tinderbox-{SERVICE}.service"
+        unit, ledger = f"tinderbox-{self.service}.service", f"/var/lib/tinderbox/ledger/{self.service}"
         look = (
             f"systemctl is-active {unit}; systemctl is-enabled {unit} 2>/dev/null || true; "
-            f"sudo readlink {_LEDGER}/current || echo none; sudo readlink {_LEDGER}/last-good || echo none; "
-            f"sudo sh -c 'for f in {_LEDGER}/*.json; do test -L $f || case $f in *attestation*) ;; *) "
+            f"sudo readlink {ledger}/current || echo none; sudo readlink {ledger}/last-good || echo none; "
+            f"sudo sh -c 'for f in {ledger}/*.json; do test -L $f || case $f in *attestation*) ;; *) "
             f'python3 -c "import json,sys; e=json.load(open(sys.argv[1])); print(e[\\"id\\"], e[\\"events\\"])" $f;; '
             "esac; done'"
         )
@@ -167,11 +167,11 @@ class Pair:
 
     def invocation(self, host: str) -> str:
         """Another one for each start of that side's unit."""
-        return self.lab.ssh(host, f"systemctl show -P InvocationID tinderbox-{SERVICE}").stdout.strip()
+        return self.lab.ssh(host, f"systemctl show -P InvocationID tinderbox-{self.service}").stdout.strip()
 
     def journals(self) -> str:
         """What both sides' programs have logged."""
-        units = f"-u tinderbox-pair@{SERVICE} -u tinderbox-{SERVICE}"
+        units = f"-u tinderbox-pair@{self.service} -u tinderbox-{self.service}"
         return "\n".join(
             f"== {host}\n"
             + self.lab.ssh(host, f"sudo journalctl --no-pager -n 50 -o short {units}", check=False).stdout

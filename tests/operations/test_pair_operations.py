@@ -246,3 +246,13 @@ def test_a_worker_that_is_behind_is_waited_for() -> None:
     run = Run.of(spark_2=replace(serving("spark-2"), active="activating"))
     (command,) = run.on("spark-2", part_follows)
     assert isinstance(command, FunctionCommand)
+
+
+def test_a_service_that_spans_hosts_no_more_is_linked_no_more() -> None:
+    run = Run.of()
+    alone = replace(PLANS["spark-1"], service=PLAN.service.model_copy(update={"cluster": None}))
+    linked = {**state("spark-1").files, layout.pair_unit_file("gpt-oss"): "there"}
+    run.hosts["spark-1"].answers[ServiceRelease] = [replace(state("spark-1"), files=linked)]
+    with ctx_host.use(run.hosts["spark-1"]):
+        shown = text(list(service_running._inner(plan=alone, services=host_plan("spark-1"))))
+    assert "pair_unit.py end gpt-oss" in shown

@@ -155,6 +155,17 @@ def test_addresses_are_those_written_else_the_hosts_own(tmp_path: Path) -> None:
     assert (head.gate is None, worker.gate is None) == (False, True)
 
 
+def test_where_one_fabric_joins_all_members_they_meet_there(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    text = FLEET.replace("secrets: {serve: {env: SERVE_KEY}}\n", "").replace(", addresses: {spark-2: 10.1.0.2}", "")
+    path.write_text(
+        text.replace("defaults:\n", "defaults:\n  fabric: {topology: direct, members: [spark-1, spark-2]}\n")
+    )
+    cluster = load_fleet(path).hosts["spark-1"].settings.services["gpt-oss"].cluster
+    assert cluster is not None
+    assert cluster.addresses == {"spark-1": "192.168.100.1", "spark-2": "192.168.100.2"}
+
+
 def test_each_host_holds_its_share() -> None:
     layers = (Layer("full", 1000), Layer("latent", 576))
     share = share_of(Checkpoint(tensors={"BF16": 101}, layers=layers), 2)
