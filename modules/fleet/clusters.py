@@ -101,6 +101,18 @@ def cluster_problems(
     return list(dict.fromkeys(problems))
 
 
+def strategy_problem(hosts: Sequence[ResolvedHost], tree: Tree) -> list[Problem]:
+    """Tell that a fleet whose hosts go one after the other has some that only go together. `tree`: the whole file's."""
+    spanning = sorted(
+        {name for host in hosts for name, one in host.settings.services.items() if one.cluster is not None}
+    )
+    found = tree.child("strategy")
+    if found is None or found.is_null or not spanning:
+        return []
+    what = f"service {spanning[0]} spans hosts, which change together and not host by host"
+    return [Problem(found.origin, what, "keep it in a fleet file of its own, without a strategy")]
+
+
 def _rules(case: _Case, catalog: Catalog) -> Iterator[Finding]:
     key, cluster = (*case.key, "cluster", "hosts"), case.cluster
     unknown = [(at, each) for at, each in enumerate(cluster.hosts) if each not in case.names]

@@ -144,10 +144,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     release = wanted_release(plan, image, home, found, secrets)
     files = release_files(release, secrets, plan.host)
     yield from neighbours_told(services, found)
-    action = decide(release, files, found, gated=plan.gate is not None)
-    if action is Action.NOTHING and (apart := parts_apart(plan, release)):
-        host.log(f"{plan.name}: its hosts are not alike, so it is started anew: {'; '.join(apart)}")
-        action = Action.INSTALL
+    action = _action(plan, release, files, found)
     bad = turned_away(release, action, found)
     if bad is not None and not forced():
         yield from _refused(plan, release.id, bad, found)
@@ -170,6 +167,15 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     # Only of a good one, since a release that is gone back to may need it.
     if not secrets and found.last_good == release.id and found.files.get(layout.secret_file(plan.name)) is not None:
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
+
+
+def _action(plan: ServicePlan, release: Release, files: tuple[HostFile, ...], found: ServiceState) -> Action:
+    """What is to be done here, also for the other hosts of a service that spans several."""
+    action = decide(release, files, found, gated=plan.gate is not None)
+    if action is Action.NOTHING and (apart := parts_apart(plan, release)):
+        host.log(f"{plan.name}: its hosts are not alike, so it is started anew: {'; '.join(apart)}")
+        return Action.INSTALL
+    return action
 
 
 def _pair_ended(plan: ServicePlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:

@@ -9,6 +9,7 @@ import pytest
 
 from modules.catalog import load_catalog
 from modules.fleet import ServicePlan, load_fleet
+from modules.fleet.gateway import agent_plan, gateway_plan
 from modules.fleet.plan import host_plan
 from modules.hostside import own_network, start_container
 from modules.memory.checkpoint import Checkpoint, share_of
@@ -164,6 +165,20 @@ def test_where_one_fabric_joins_all_members_they_meet_there(tmp_path: Path) -> N
     cluster = load_fleet(path).hosts["spark-1"].settings.services["gpt-oss"].cluster
     assert cluster is not None
     assert cluster.addresses == {"spark-1": "192.168.100.1", "spark-2": "192.168.100.2"}
+
+
+def test_a_gateway_sends_requests_to_the_head_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVE_KEY", "sk-hidden")
+    path = tmp_path / "fleet.yaml"
+    open_to_others = "      listen: 0.0.0.0\n      api_key: serve\n      cluster:"
+    gateway = "  front: {address: 10.0.0.10, settings: {services: {gpt-oss: null}, gateway: {}}}\n"
+    path.write_text(FLEET.replace("      cluster:", open_to_others) + gateway)
+    hosts = load_fleet(path).hosts
+    plan = gateway_plan("front", hosts, load_catalog())
+    assert plan is not None
+    (route,) = plan.routes
+    assert [upstream.host for upstream in route.upstreams] == ["spark-1"]
+    assert agent_plan("spark-2", hosts) is None
 
 
 def test_each_host_holds_its_share() -> None:

@@ -142,4 +142,18 @@ REFUSALS = (
         _service("{hosts: [spark-1, spark-2], port: 29502}"),
         (7, f"{_KEY}.cluster.link_port", "port and link_port are both 29502"),
     ),
+    refusal(
+        "hosts that change one by one and together",
+        """\
+        fleet: office
+        strategy: {canary: 1}
+        defaults:
+          services:
+            gpt-oss: {engine: vllm, model: gpt-oss-120b, cluster: {hosts: [spark-1, spark-2]}}
+        hosts:
+          spark-1: {address: 10.0.0.11}
+          spark-2: {address: 10.0.0.12}
+        """,
+        (2, "strategy", "service gpt-oss spans hosts, which change together"),
+    ),
 )
