@@ -146,7 +146,7 @@ def test_a_host_that_serves_the_release_gets_nothing() -> None:
     # One round trip, which asks for all that decides.
     ((_, asked),) = host.asked
     assert asked["image"] == IMAGE
-    assert len(asked["files"]) == 6
+    assert len(asked["files"]) == 7
 
 
 def test_one_that_a_cut_run_has_left_drained_is_opened_where_no_gate_does_it() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from modules.fleet import FleetError, load_fleet
 from tests.unit.refused_fleets import (
+    clusters,
     fabrics,
     gates,
     gateways,
@@ -31,6 +32,7 @@ hosts:
 
 
 REFUSALS = (
+    *clusters.REFUSALS,
     *fabrics.REFUSALS,
     *gates.REFUSALS,
     *gateways.REFUSALS,
