@@ -100,8 +100,7 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
 
 def _spark_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     model = model_of(service, catalog)
-    cluster = getattr(service, "cluster", None)
-    hosts = 1 if cluster is None else len(cluster.hosts)
+    hosts = 1 if service.cluster is None else len(service.cluster.hosts)
     if model is None or hosts >= model.sparks or service.memory_plan == "warn":
         return
     size = "" if model.size_gib is None else f" ({model.size_gib:g} GiB of weights)"

@@ -16,7 +16,7 @@ from modules.fleet.tree import Tree, find
 from modules.spec.base import is_loopback
 from modules.spec.cluster import Cluster
 from modules.spec.fleet import ResolvedHost
-from modules.spec.settings import Service
+from modules.spec.settings import OWN_PROFILE, Service
 
 TreeOf = Callable[[str], Tree]
 Finding = tuple[Key, str, str]
@@ -147,7 +147,7 @@ def _head_rules(case: _Case, catalog: Catalog) -> Iterator[Finding]:
 
 def _engine_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     engine, cluster = catalog.engines.get(service.engine), service.cluster
-    if engine is None or cluster is None or service.profile not in engine.profiles:
+    if engine is None or cluster is None or service.profile not in {*engine.profiles, OWN_PROFILE}:
         return
     spread = engine.multi_node
     if spread is None:

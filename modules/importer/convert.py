@@ -14,7 +14,7 @@ from modules.importer.images import choose_image
 from modules.importer.models import model_entry
 from modules.importer.parts import draft_of, variables_of
 from modules.importer.recipe import RefusedError, SourceRecipe
-from modules.importer.spread import CLUSTERS, cluster_size, must_fit, on_one_host, told_on_one
+from modules.importer.spread import cluster_size, must_fit, on_one_host, told_on_one
 from modules.spec.engine import Engine, FlagValue
 from modules.spec.settings import OWN_PROFILE
 
@@ -64,7 +64,7 @@ def service_name(text: str) -> str:
 
 
 def _converted(recipe: SourceRecipe, name: str, source: str, catalog: Catalog, solo: bool) -> Imported:
-    alone = recipe.nodes == 1 or (recipe.solo and (solo or not CLUSTERS))
+    alone = recipe.nodes == 1 or (recipe.solo and solo)
     server = server_of(on_one_host(recipe) if alone else recipe)
     image = choose_image(server.program, recipe.image, recipe.form, catalog, source)
     engine = catalog.engines[image.engine]

@@ -10,9 +10,7 @@ from typing import Any
 from modules.catalog import Catalog
 from modules.importer.recipe import RefusedError, SourceRecipe
 from modules.spec.engine import FlagValue
-from modules.spec.settings import Service
 
-CLUSTERS = "cluster" in Service.model_fields
 # As recipes call them for their commands, and as vLLM and SGLang do.
 _SIZES = ("tensor_parallel", "pipeline_parallel", "data_parallel")
 _PARALLEL = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "tp-size", "pp-size", "dp-size")
@@ -38,8 +36,6 @@ def told_on_one(recipe: SourceRecipe, flags: dict[str, FlagValue], left: list[st
 
 def cluster_size(recipe: SourceRecipe, flags: Mapping[str, FlagValue]) -> int:
     """How many hosts. Raises `RefusedError`: the flags are for another number, or spread it as ours do not."""
-    if not CLUSTERS:
-        raise RefusedError(f"it needs {recipe.nodes} hosts, and a service of ours is served by one")
     sizes = [int(str(flags.get(flag, 1))) for flag in _PARALLEL if str(flags.get(flag, 1)).isdecimal()]
     if math.prod(sizes) != recipe.nodes:
         told = ", ".join(f"{flag} {flags[flag]}" for flag in _PARALLEL if flag in flags) or "no size in its command"

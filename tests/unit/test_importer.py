@@ -296,6 +296,40 @@ def test_on_one_host_everything_is_for_one_gpu(form: str) -> None:
     assert "tensor_parallel: 1 in place of 2, as their program does it on one host" in one.left
 
 
+def test_a_recipe_for_several_hosts_is_a_cluster(tmp_path: Path) -> None:
+    one = imported("docker-many")
+    path = tmp_path / "imported.yaml"
+    path.write_text(fleet_text([one], "imported", ["10.0.0.11", "10.0.0.12"]))
+    hosts = load_fleet(path).hosts
+    plans = [host_plan(host, CATALOG).services[0] for host in hosts.values()]
+
+    assert one.hosts == 2
+    assert [plan.service.cluster.hosts for plan in plans if plan.service.cluster] == [("spark-1", "spark-2")] * 2
+    # Open to others only with a key of the owner's.
+    assert plans[0].service.listen == "127.0.0.1"
+    assert plans[0].flags["moe-backend"] == "marlin"
+    assert plans[0].flags["tensor-parallel-size"] == 2
+    assert plans[0].flags["nnodes"] == "{nodes}"
+    told = "\n".join(one.left)
+    for words in ("mods: mods are shell", "build_args: ", "--rebuild-vllm", "host: 0.0.0.0", "ray is left out"):
+        assert words in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        ("-tp 4", "it is for 2 hosts, and tensor-parallel-size 4 is not for so many GPUs"),
+        ("", "it is for 2 hosts, and no size in its command is not for so many GPUs"),
+        ("-dp 2", "it spreads copies of the model over hosts (data parallel)"),
+    ],
+)
+def test_a_spread_that_no_cluster_has_is_refused(flags: str, reason: str) -> None:
+    one = of(command=f"vllm serve {{model}} {flags}", nodes=2, solo=False)
+
+    assert one.status == "refused"
+    assert reason in one.left[0]
+
+
 def test_names_are_services_names_and_differ() -> None:
     one = imported("docker-one")
     names = [each.name for each in distinct([one, one, Imported("docker-one", "x", "sparkrun", "refused")])]
