@@ -27,7 +27,8 @@ from modules.operations.interrupt import end_run
 from modules.reporting.left_behind import LEFT_FILE, Left, note_left
 
 # Hosts that have not answered by then are told as unknown: an operator who leaves is not kept waiting.
-PATIENCE_S = 3  # whole seconds, for pyinfra
+PATIENCE_S = 2.2
+_TIMEOUT_S = 3
 _STEP_S = 0.1
 _JOBS = "/var/lib/tinderbox/jobs"
 _OFFER = "tinderbox-offer.service"
@@ -143,7 +144,7 @@ def _tell(farewells: dict[str, list[str]]) -> None:
     asked = {name: gevent.spawn(_ask, host) for name, host in _Begun.hosts.items()}
     for host in current_state.inventory if ctx_state.isset() else ():
         _silence(host)
-    gevent.joinall(list(asked.values()), timeout=PATIENCE_S - _STEP_S)
+    gevent.joinall(list(asked.values()), timeout=PATIENCE_S)
     told: dict[str, list[str]] = {}
     for name, greenlet in asked.items():
         left: list[GoesOn] | None = greenlet.value if greenlet.successful() else None
@@ -162,7 +163,7 @@ def _ask(host: Host) -> list[GoesOn] | None:
     name = host.name
     words = [QuoteString(which.get(name, "")) for which in (_Begun.ending, _Begun.starting)]
     command = StringCommand("sh -c", QuoteString(_LOOK), "look", *words)
-    ran, output = host.connector.run_shell_command(command, False, False, _sudo=True, _timeout=PATIENCE_S)
+    ran, output = host.connector.run_shell_command(command, False, False, _sudo=True, _timeout=_TIMEOUT_S)
     return parse_left(output.stdout_lines, _Begun.ending.get(name)) if ran else None
 
 
