@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from modules.fabric.addresses import TWINS, address_of, own_links
 from modules.fabric.kernel import ARGUMENT, needs_argument
@@ -32,6 +33,12 @@ def possible_pings(fabric: Fabric, member: str) -> list[tuple[str, str, int]]:
         for peer in link.peers
         for size in (SMALL, fabric.mtu)
     ]
+
+
+def without_peers(ports: Sequence[PlannedPort], names: Collection[str]) -> tuple[PlannedPort, ...]:
+    """The ports without these neighbours; one that has no other is left out."""
+    kept = [(port, {peer: to for peer, to in port.peers.items() if peer not in names}) for port in ports]
+    return tuple(replace(port, peers=peers) for port, peers in kept if peers)
 
 
 def cable_faults(ports: Sequence[PlannedPort], tries: Tries) -> Iterator[str]:

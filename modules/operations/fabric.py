@@ -11,7 +11,14 @@ from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from modules.fabric.environment import ENVIRONMENT, engine_environment, environment_text
-from modules.fabric.findings import cable_faults, firmware_warning, kernel_warning, port_warnings, possible_pings
+from modules.fabric.findings import (
+    cable_faults,
+    firmware_warning,
+    kernel_warning,
+    port_warnings,
+    possible_pings,
+    without_peers,
+)
 from modules.fabric.kernel import ARGUMENT, GRUB, GRUB_TEXT, writes_argument
 from modules.fabric.netplan import MARK, NETPLAN, netplan_diff, netplan_text
 from modules.fabric.ports import PlannedPort, PortsError, planned_ports
@@ -182,5 +189,9 @@ def fabric_answers(fabric: Fabric, member: str, simulated: bool = False) -> Gene
 
 
 def faults_of(ports: Sequence[PlannedPort], found: FabricState) -> list[str]:
-    """What does not answer, by what was tried."""
-    return list(cable_faults(ports, {(ping.source, ping.target, ping.size): ping.trouble for ping in found.pings}))
+    """What does not answer, by what was tried. Neighbours that have failed in this run are not waited for."""
+    failed = {one.name for one in state.failed_hosts} if host.current_op_hash is not None else set[str]()
+    tries = {(ping.source, ping.target, ping.size): ping.trouble for ping in found.pings}
+    for name in sorted(failed & {peer for port in ports for peer in port.peers}):
+        host.log(f"{name} has failed in this run: whether its cable answers is not asked", log_func=logger.warning)
+    return list(cable_faults(without_peers(ports, failed), tries))

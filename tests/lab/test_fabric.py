@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.lab.fabric_lab import NETPLAN, addresses, changes, fleet_with, lay, of_the_host, settle, with_netplan
 from tests.lab.lab_driver import Lab
@@ -101,6 +102,16 @@ def test_the_cable_that_fails_is_named_with_what_is_wrong(cabled: Lab) -> None:
     assert run.rc == 1
     assert run.text.count("no carrier; plug the cable in at both ends") >= 2
     assert NETPLAN in cabled.ssh("spark-1", f"ls {NETPLAN}").stdout
+
+    # A neighbour that can not be reached at all keeps this host from nothing.
+    dead = yaml.safe_load(fleet.read_text())
+    dead["hosts"]["spark-2"]["ssh"]["port"] = 1
+    gone = fleet.with_name("fabric-gone.yaml")
+    gone.write_text(yaml.safe_dump(dead, sort_keys=False))
+    run = settle(cabled, gone)
+    assert "spark-2 has failed in this run: whether its cable answers is not asked" in run.text
+    assert "no carrier" not in run.text
+    assert (run.rc, changes(run)) == (1, 0)
 
 
 def test_what_others_configured_is_refused_adopted_and_brought_back(cabled: Lab) -> None:

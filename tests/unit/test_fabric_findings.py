@@ -14,6 +14,7 @@ from modules.fabric.findings import (
     kernel_warning,
     port_warnings,
     possible_pings,
+    without_peers,
 )
 from modules.fabric.kernel import writes_argument
 from tests.unit.fabric_samples import fabric, ports
@@ -55,6 +56,13 @@ def test_a_wrong_mtu_on_the_way_is_told_from_a_dead_cable() -> None:
     (told,) = cable_faults(planned(), tries(first_9000="Message too long"))
     assert "packets of 9000 bytes do not pass to 192.168.100.2 (Message too long), small ones do" in told
     assert "set MTU 9000 on spark-2's port" in told
+
+
+def test_a_neighbour_that_has_failed_is_not_asked() -> None:
+    assert without_peers(planned(), {"spark-2"}) == ()
+    switch = planned_ports(fabric("switch", 3), "spark-1", ports("f0"))
+    left = without_peers(switch, {"spark-2"})
+    assert [list(port.peers) for port in left] == [["spark-3"], ["spark-3"]]
 
 
 @pytest.mark.parametrize(
