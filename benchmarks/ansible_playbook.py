@@ -120,7 +120,7 @@ class Playbook:
             return
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(self._bin.parent)], check=True)
         pip = [str(self._bin / "pip"), "install", "--quiet", "--disable-pip-version-check", VERSION]
-        subprocess.run(pip, check=True)
+        subprocess.run(pip, check=True, capture_output=True)
 
     def _read(self, host: str, path: str) -> bytes:
         command = ["ssh", "-F", str(self.lab.ssh_config), host, f"sudo base64 -w0 {path}"]
