@@ -30,8 +30,8 @@ converge: setup  ## bring the fleet to what its fleet file says
 drift: setup  ## change nothing, list what differs from the fleet file and exit 2; 3 when a host could not be looked at
 	@$(converge) --drift
 
-nightly: setup  ## have this machine check drift and gate of FLEET every night; AT=, METRICS=folder, GATE=0
-	@TINDERBOX_NIGHTLY_AT="$(AT)" TINDERBOX_NIGHTLY_METRICS="$(METRICS)" TINDERBOX_NIGHTLY_GATE="$(or $(GATE),1)" \
+nightly: setup  ## have this machine check drift and gate of FLEET every night; AT=, METRICS=folder, GATE=0, DEPLOY=
+	@TINDERBOX_NIGHTLY_DEPLOY="$(DEPLOY)" TINDERBOX_NIGHTLY_AT="$(AT)" TINDERBOX_NIGHTLY_METRICS="$(METRICS)" TINDERBOX_NIGHTLY_GATE="$(or $(GATE),1)" \
 		pyinfra @local deploys/nightly.py -y
 
 nightly-off: setup  ## have it check that no more

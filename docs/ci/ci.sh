@@ -35,7 +35,7 @@ for name in "$@"; do
     lint) step lint pyinfra inventory.py debug-inventory > /dev/null || exit "$first" ;;
     verify) step verify pytest tests/verify --junitxml="$reports/verify.xml" ;;
     drift) step drift python -m modules.converge --drift --json > "$reports/drift.json" ;;
-    gate) step gate python -m modules.converge deploys/gate.py ;;
+    gate) step gate python -m modules.converge deploys/measure.py ;;
     *) echo "no such step: $name" >&2; exit 1 ;;
     esac
 done

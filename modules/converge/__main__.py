@@ -28,7 +28,7 @@ from modules.fleet.problem import shown
 from modules.reporting.left_behind import Left
 
 # Deploys that end with a gate, and so with figures.
-_GATED = ("spark.py", "gate.py")
+_GATED = ("spark.py", "gate.py", "measure.py")
 
 
 def main(  # noqa: PLR0917

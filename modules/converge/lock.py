@@ -22,7 +22,7 @@ from modules.converge.holder import refused_text
 from modules.converge.process import pass_on
 from modules.fleet import Fleet
 from modules.fleet.shared import shared_folder
-from modules.spec.holder import HOLDER, LOCK, Holder, parse_holder
+from modules.spec.holder import HOLD, HOLDER, LOCK, Holder, parse_holder
 
 _LONGEST = 4096
 
@@ -47,6 +47,9 @@ def held(fleet: Fleet, deploy: str, *, within: Path | None = None) -> Iterator[H
 
     Raises `HeldError`: another run holds it, or the lock can not be made.
     """
+    if os.environ.get(HOLD) == "0":
+        yield None
+        return
     path = (within or shared_folder()) / lock_name(fleet)
     try:
         lock = _opened(path)

@@ -19,7 +19,7 @@ from modules.reporting.left_behind import LEFT_FILE, Left, read_left
 
 ROOT = Path(__file__).resolve().parents[2]
 # pyinfra finishes the operation in flight before it honours an interrupt; a job on the host outlives it anyway.
-_GRACE_S = 3.5
+_GRACE_S = 4.0
 INTERRUPTED = 130
 _ASKED = {signal.SIGINT, signal.SIGTERM}
 

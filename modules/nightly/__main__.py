@@ -40,7 +40,7 @@ def main(
     folder.mkdir(parents=True, exist_ok=True)
     started = time.time()
     drift_status, told = _ran("modules.converge", deploy, "--drift", "--json")
-    gate_status = _ran("modules.converge", "deploys/gate.py")[0] if gate and drift_status != _INTERRUPTED else None
+    gate_status = _ran("modules.converge", "deploys/measure.py")[0] if gate and drift_status != _INTERRUPTED else None
     # Its own status is that of hosts that can not be asked, which drift has told.
     _ran("modules.reporting")
     night = Night(fleet.name, started, time.time(), drift_status, gate_status, _document(told))

@@ -62,6 +62,9 @@ def package_installed(package: str, version: str, source: AptSource | None) -> G
         yield from unreadable(f"the state of package {package}")
         return
     installed = is_wanted(found.installed, version)
+    if not installed:
+        # A dry run comes no farther than the first command.
+        differs(f"package {package}", f"is {found.installed or 'not installed'}, and should be {version}")
     source_path: str | None = None
     if source is not None:
         source_path = other_source(found.mentions, source)
@@ -77,7 +80,6 @@ def package_installed(package: str, version: str, source: AptSource | None) -> G
                 yield fetch_key(source)
                 yield from settle([source.file])
     if not installed:
-        differs(f"package {package}", f"is {found.installed or 'not installed'}, and should be {version}")
         yield from run_job(install_job(package, version, source_path))
 
 

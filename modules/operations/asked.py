@@ -11,6 +11,7 @@ SERVICE = "TINDERBOX_SERVICE"
 RELEASE = "TINDERBOX_RELEASE"
 REMOVE = "TINDERBOX_REMOVE"
 NIGHTLY, NIGHTLY_AT = "TINDERBOX_NIGHTLY", "TINDERBOX_NIGHTLY_AT"
+NIGHTLY_DEPLOY = "TINDERBOX_NIGHTLY_DEPLOY"
 NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_GATE"
 _NIGHT = "*-*-* 03:00:00"
 # Set by `modules.converge` for the runs of a rollout.
@@ -45,6 +46,11 @@ def nightly_off() -> bool:
 def nightly_at() -> str:
     """When it runs, in systemd's words: `TINDERBOX_NIGHTLY_AT`; at three, and up to half an hour later."""
     return os.environ.get(NIGHTLY_AT) or _NIGHT
+
+
+def nightly_deploy() -> str | None:
+    """The deploy file whose drift is looked for, if it is not deploys/spark.py: `TINDERBOX_NIGHTLY_DEPLOY`."""
+    return os.environ.get(NIGHTLY_DEPLOY) or None
 
 
 def nightly_metrics() -> str | None:

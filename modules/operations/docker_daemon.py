@@ -101,16 +101,15 @@ def docker_ready(wish: Runtime, network: Network, ca_bundle: str | None) -> Gene
         restarting.append(ManagedFile(CONFIG, rendered(wanted)))
     reasons = restart_reasons(found, restarting, ca_bundle is not None and network.registry is None)
     certificates = unsettled(registry_certificates(network, ca_bundle, found.registry_certificates), found.files)
+    _tell(found, config, wanted, [*certificates, *restarting], reasons)
     if found.active and reasons and restart_waits(f"dockerd is restarted: {', '.join(reasons)}"):
         reasons = []
     if found.stale_devices:
         host.log(f"{DEVICES} is renewed: {found.stale_devices[0]}, which it names, is not there any more")
-        differs(DEVICES, f"names {found.stale_devices[0]}, which is not there")
         yield renewed_devices()
     elif found.enabled and not certificates and not reasons:
         host.noop("dockerd is set up and runs")
         return
-    _tell(found, config, wanted, [*certificates, *restarting], reasons)
     yield from settle(certificates)
     if not found.enabled:
         yield StringCommand("systemctl enable docker.service")
@@ -127,6 +126,8 @@ def _tell(found: DaemonState, config: Config, wanted: Config, files: list[Manage
     others = [file for file in files if file.path != CONFIG]
     # A proxy's address can hold a password.
     files_differ(others, found.files, secret=(PROXY_ENVIRONMENT,))
+    if found.stale_devices:
+        differs(DEVICES, f"names {found.stale_devices[0]}, which is not there")
     if not found.enabled:
         differs("unit docker.service", "is not enabled")
     for reason in reasons:

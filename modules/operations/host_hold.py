@@ -21,7 +21,7 @@ from pyinfra.connectors.util import make_unix_command_for_host
 from modules.fleet import load_fleet
 from modules.operations.reach import connector_arguments
 from modules.operations.require import refusal
-from modules.spec.holder import HOLDER, LOCK, Holder, parse_holder
+from modules.spec.holder import HOLD, HOLDER, LOCK, Holder, parse_holder
 
 _PROGRAM = Path(__file__).parents[1] / "hostside" / "hold_host.py"
 # It goes by standard input: sudo writes down what stands in a command, and the host has none of our programs yet.
@@ -43,7 +43,12 @@ def host_held() -> Generator[StringCommand, None, None]:
 
     Nothing is left on the host, and it is no change: it ends with the connection. A dry run holds nothing.
     """
-    if not state.is_executing or host.name in _held or getattr(host.connector, "client", None) is None:
+    if (
+        os.environ.get(HOLD) == "0"
+        or not state.is_executing
+        or host.name in _held
+        or getattr(host.connector, "client", None) is None
+    ):
         host.noop("held while a run changes it")
         return
     try:

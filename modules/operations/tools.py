@@ -36,6 +36,6 @@ def tools_installed() -> Generator[PyinfraCommand, None, None]:
     if found == wanted:
         host.noop(f"tools {wanted} are in use")
         return
-    differs("the tools' environment", f"is {found or 'not there'}, and should be {wanted}")
+    differs("the tools' environment", f"is {found or 'none'}, and should be {wanted}")
     command = (layout.PYTHON, str(layout.PROGRAMS / "install_tools.py"))
     yield from run_job(Job("tools", wanted, "tools", command, _TIMEOUT_S, "fetch"))

@@ -27,7 +27,7 @@ from modules.operations.interrupt import end_run
 from modules.reporting.left_behind import LEFT_FILE, Left, note_left
 
 # Hosts that have not answered by then are told as unknown: an operator who leaves is not kept waiting.
-PATIENCE_S = 2  # whole seconds, for pyinfra
+PATIENCE_S = 3  # whole seconds, for pyinfra
 _STEP_S = 0.1
 _JOBS = "/var/lib/tinderbox/jobs"
 _OFFER = "tinderbox-offer.service"
@@ -67,9 +67,10 @@ class GoesOn:
 
 
 class _Begun:
-    """Host → the jobs that this process has begun there: those that are about to start, and those that end with it."""
+    """Host → the jobs that this process has begun there: the last, one about to start, and one that ends with it."""
 
     hosts: dict[str, Host] = {}  # noqa: RUF012
+    last: dict[str, str] = {}  # noqa: RUF012
     starting: dict[str, str] = {}  # noqa: RUF012
     ending: dict[str, str] = {}  # noqa: RUF012
     leaving = False
@@ -80,7 +81,7 @@ def begins(unit: str) -> None:
     if ctx_state.isset() and current_state.is_executing:
         name = current_host.name
         _Begun.hosts[name] = current_state.inventory.get_host(name)
-        _Begun.starting[name] = unit
+        _Begun.starting[name] = _Begun.last[name] = unit
 
 
 def seen(name: str) -> None:
@@ -126,7 +127,7 @@ def leave(farewells: Mapping[str, list[str]]) -> None:
         end_run()
         return
     _Begun.leaving = True
-    _note({name: [_Begun.starting.get(name, "")] for name in _Begun.hosts}, settled=False)
+    _note({name: [_Begun.last[name]] for name in _Begun.hosts}, settled=False)
     gevent.get_hub().loop.run_callback_threadsafe(gevent.spawn, _tell_and_end, dict(farewells))
 
 
@@ -142,13 +143,13 @@ def _tell(farewells: dict[str, list[str]]) -> None:
     asked = {name: gevent.spawn(_ask, host) for name, host in _Begun.hosts.items()}
     for host in current_state.inventory if ctx_state.isset() else ():
         _silence(host)
-    gevent.joinall(list(asked.values()), timeout=PATIENCE_S)
+    gevent.joinall(list(asked.values()), timeout=PATIENCE_S - _STEP_S)
     told: dict[str, list[str]] = {}
     for name, greenlet in asked.items():
         left: list[GoesOn] | None = greenlet.value if greenlet.successful() else None
         if left is None:
-            told[name] = ["it did not say in time what goes on there"]
-            lines = [*farewells.get(name, []), *told[name]]
+            told[name] = [f"{_Begun.last[name]} (perhaps: it did not say in time)"]
+            lines = farewells.get(name) or [f"did not say in time whether {_Begun.last[name]} goes on"]
         else:
             told[name] = [one.unit or one.title for one in left]
             lines = [line for one in left for line in one.lines(name)]
@@ -159,9 +160,6 @@ def _tell(farewells: dict[str, list[str]]) -> None:
 
 def _ask(host: Host) -> list[GoesOn] | None:
     name = host.name
-    if name in _Begun.starting:
-        # The command that starts it is on its way.
-        time.sleep(0.2)
     words = [QuoteString(which.get(name, "")) for which in (_Begun.ending, _Begun.starting)]
     command = StringCommand("sh -c", QuoteString(_LOOK), "look", *words)
     ran, output = host.connector.run_shell_command(command, False, False, _sudo=True, _timeout=PATIENCE_S)

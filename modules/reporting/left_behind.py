@@ -22,12 +22,12 @@ class Left:
         """For the operator who has left."""
         if not self.by_host:
             return "interrupted; nothing that it began goes on on any host"
+        told = "; ".join(f"{host}: {', '.join(names)}" for host, names in sorted(self.by_host.items()))
         if not self.settled:
             return (
-                f"interrupted before {', '.join(sorted(self.by_host))} could say what goes on there: see systemctl "
-                "list-units 'tinderbox-*'. Jobs that do are picked up by the next run"
+                f"interrupted before the hosts could say what goes on; perhaps these do, and the next run picks them "
+                f"up: {told}"
             )
-        told = "; ".join(f"{host}: {', '.join(names)}" for host, names in sorted(self.by_host.items()))
         return f"interrupted; these go on without us, and the next run picks them up: {told}"
 
 

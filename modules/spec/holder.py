@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 # For the processes of a run that holds a fleet, which hold its hosts in the same name: the lock's, and the holder.
 LOCK, HOLDER = "TINDERBOX_LOCK", "TINDERBOX_HOLDER"
 
+# Set to 0 it leaves all of this out: for tests of what hosts do when runs meet all the same.
+HOLD = "TINDERBOX_HOLD"
+
 _MINUTE_S, _HOUR_S = 60, 3600
 
 

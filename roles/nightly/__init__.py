@@ -10,7 +10,7 @@ from pyinfra.api import deploy
 
 from modules.fleet import Fleet
 from modules.fleet.shared import shared_folder
-from modules.operations.asked import nightly_at, nightly_gate, nightly_metrics, nightly_off
+from modules.operations.asked import nightly_at, nightly_deploy, nightly_gate, nightly_metrics, nightly_off
 from modules.operations.nightly import nightly_removed, nightly_settled
 from roles.nightly.units import Nightly
 
@@ -34,6 +34,7 @@ def nightly_of(fleet: Fleet) -> Nightly:
         writable=[str(path) for path in dict.fromkeys(writable)],
         metrics=metrics,
         gate=nightly_gate(),
+        deploy=nightly_deploy(),
     )
 
 

@@ -19,6 +19,7 @@ class Nightly:
 
     `fleet`: its name; `file`: the fleet file; `at`: systemd's calendar time; `writable`: folders that it may write to.
     `metrics`: folder of node exporter's textfile collector, None: none. `gate`: whether services are measured.
+    `deploy`: whose drift is looked for, None: deploys/spark.py.
     """
 
     fleet: str
@@ -30,6 +31,7 @@ class Nightly:
     writable: Sequence[str]
     metrics: str | None = None
     gate: bool = True
+    deploy: str | None = None
 
     @property
     def name(self) -> str:
@@ -49,6 +51,7 @@ def service_text(wish: Nightly) -> str:
     """The service. No secret stands in it: secrets are where the fleet file says, read by the run itself."""
     words = [wish.python, "-m", "modules.nightly"]
     words += [] if wish.gate else ["--no-gate"]
+    words += ["--deploy", wish.deploy] if wish.deploy is not None else []
     words += ["--metrics", wish.metrics] if wish.metrics is not None else []
     return (
         f"# By Tinderbox (make nightly). Undo: make nightly-off FLEET={wish.file}\n"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from modules.lab.layout import ROOT, Layout
+from modules.spec.holder import HOLD
 from tests.lab.first_deployment import FirstDeployment, deploy_first
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.served import Served
@@ -89,6 +90,12 @@ def undisturbed(served: Served) -> Iterator[None]:
     yield
     assert (served.invocation(), served.image()) == before
     assert served.reply()
+
+
+@pytest.fixture
+def side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of this test may change one host at the same time, as those of two controllers can before one is told."""
+    monkeypatch.setenv(HOLD, "0")
 
 
 @pytest.fixture(autouse=True)

@@ -82,7 +82,7 @@ EDITS = {
     "clocks uncapped": Edit(2, "systemctl stop tinderbox-clocks", "the operating system", "clock", "systemctl is-active tinderbox-clocks"),
     "no package": Edit(2, f"dpkg --purge --force-all {TOOLKIT}", f"package {TOOLKIT}", "is not installed", _HAS_VERSION),
     "ledger without a release in force": Edit(2, f"rm {STATE}/ledger/{SERVICE}/current", f"service {SERVICE}", "the ledger's current release is none", f"test -e {STATE}/ledger/{SERVICE}/current"),
-    "no tools": Edit(2, f"rm -r {STATE}/tools/current", "the tools' environment", "is not there", f"test -e {STATE}/tools/current/bin/python"),
+    "no tools": Edit(2, f"rm -r {STATE}/tools/current", "the tools' environment", "is none, and should be", f"test -e {STATE}/tools/current/bin/python"),
     "no image": Edit(2, f"docker rm -f tinderbox-{SERVICE}; docker image rm -f {IMAGE}", "image tinderbox/fake-engine:", "is not there", f"docker image inspect {IMAGE}"),
     "server stopped": Edit(3, f"systemctl stop tinderbox-{SERVICE}", f"unit tinderbox-{SERVICE}.service", "is inactive (dead), and should be active", f"systemctl is-active tinderbox-{SERVICE}"),
 }  # fmt: skip

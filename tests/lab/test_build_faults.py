@@ -180,7 +180,7 @@ def test_a_cut_connection_is_made_anew_and_the_job_goes_on(lab: Lab) -> None:
     lab.ssh(HOST, f"sudo docker image inspect {tag_on(lab, HOST, recipe)}")
 
 
-@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.usefixtures("undisturbed", "side_by_side")
 def test_of_two_different_builds_the_second_waits_and_says_for_which(lab: Lab) -> None:
     first_fleet, first = write_single(lab, HOST, "tiny-first", "RUN sleep 20\n")
     second_fleet, _ = write_single(lab, HOST, "tiny-second", "RUN echo second > /second\n")

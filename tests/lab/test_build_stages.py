@@ -73,7 +73,7 @@ def test_another_pin_makes_exactly_the_stages_anew_that_depend_on_it(
     assert {"tools", "kernels", "server"} - made <= cached
 
 
-@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.usefixtures("undisturbed", "side_by_side")
 def test_two_operators_who_want_the_same_share_one_build(lab: Lab, recipe: dict[str, Any]) -> None:
     change: dict[str, Any] = {"arguments": {"WAIT": "8"}, "pins": {"server": {"commit": uuid4().hex + "0" * 8}}}
     fleet = fleet_with(lab, HOST, recipe, **change)

@@ -24,7 +24,7 @@ HOSTS = ("spark-1", "spark-2", "spark-3", "spark-4")
 MOMENTS = 10
 # What the issue asks for, from the signal to the end of the process.
 WITHIN_S = 5.0
-_LATEST_S = 45.0
+_LATEST_S = 90.0
 _SEED = int(os.environ.get("TINDERBOX_SEED", "7"))
 # Each prints what is wrong, and nothing else. Commands that were under way end by themselves within a moment.
 _HALF = r"""
@@ -32,7 +32,8 @@ fail() { echo "$*"; }
 for unit in /etc/systemd/system/tinderbox-*.service; do
     test -s "$unit" && systemd-analyze verify "$unit" 2>&1 | grep -i "$unit" | grep -iv 'man page' && fail "$unit"
 done
-for file in /etc/docker/daemon.json /etc/tinderbox/*.json $(find /var/lib/tinderbox/ledger -name '*.json'); do
+ledgers=$(find /var/lib/tinderbox/ledger -name '*.json' 2> /dev/null)
+for file in /etc/docker/daemon.json /etc/tinderbox/*.json $ledgers; do
     test -e "$file" || continue
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$file" || fail "$file"
 done
@@ -46,7 +47,7 @@ if test -e /usr/bin/dockerd && systemctl is-active -q docker; then
     done
 fi
 find /etc/tinderbox /etc/systemd/system /etc/docker /etc/apt /usr/local/lib/tinderbox /var/lib/tinderbox/ledger \
-    -name '*.tinderbox-*' -o -name '*.new' -o -name '.tinderbox-incoming' | sed 's/^/left lying: /'
+    -name '*.tinderbox-*' -o -name '*.new' -o -name '.tinderbox-incoming' 2> /dev/null | sed 's/^/left lying: /'
 """
 _JOBS = "systemctl list-units --no-legend --plain --state=active,activating 'tinderbox-job-*' | cut -d' ' -f1"
 
@@ -113,9 +114,9 @@ def half_done(lab: Lab) -> list[str]:
 
 def named(said: str) -> set[tuple[str, str]]:
     """Host and unit of all that the last line names."""
-    found = re.search(r"these go on without us, and the next run picks them up: (.*)", said)
+    found = re.search(r"these .*, and the next run picks them up: (.*)", said)
     told = [part.partition(": ") for part in (found[1] if found is not None else "").split("; ")]
-    return {(host, unit) for host, _, units in told for unit in units.split(", ") if unit}
+    return {(host, unit.partition(" ")[0]) for host, _, units in told for unit in units.split(", ") if unit}
 
 
 def test_ctrl_c_at_ten_random_moments_of_a_run_over_four_hosts(wide_lab: Lab) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from modules.fleet.lock import lock_path
 from tests.lab.fake_release import FAST, deploy_file, fleet_of
 from tests.lab.hand_edits import _BLOB, EDITS, OWN, OWN_STATE, SECRET, UNIT, VERSION
 from tests.lab.lab_driver import Lab, Run
@@ -159,6 +160,7 @@ def test_a_host_that_does_not_answer_is_unknown(edited: Edited) -> None:
     content["hosts"]["gone"] = {"address": "127.0.0.1", "ssh": {"port": 9}}
     path = edited.lab.layout.folder / "releases-drift-gone.yaml"
     path.write_text(yaml.safe_dump(content))
+    lock_path(path).write_text(lock_path(edited.fleet).read_text())
     run = edited.lab.converge(edited.deploy, "--drift", "--json", fleet=path)
     assert run.rc == 3, run.text
     states = {name: host["state"] for name, host in run.json["hosts"].items()}

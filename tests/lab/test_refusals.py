@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from modules.fleet.lock import lock_path
 from modules.lab.layout import ROOT
+from modules.spec.holder import HOLD
 from tests.lab.lab_driver import HEEDING_CTRL_C, Lab, Run
 
 pytestmark = pytest.mark.lab
@@ -337,6 +338,7 @@ def hub_refusals(lab: Lab, equipped: None) -> dict[str, Both]:
     names = list(HUB_WORDS)
     with pytest.MonkeyPatch.context() as patch, lab.faults(*faults), ThreadPoolExecutor(4) as pool:
         patch.setenv("TINDERBOX_TEST_TOKEN", TOKEN)
+        patch.setenv(HOLD, "0")
         runs = {
             (name, command): pool.submit(refused, name, command) for name in names for command in (PYINFRA, WRAPPER)
         }

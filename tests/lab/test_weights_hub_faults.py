@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from modules.spec.holder import HOLD
 from tests.lab.hub_models import ONE, TWO, HubModel, content, hub_model
 from tests.lab.lab_driver import Lab, Run
 from tests.lab.spread_driver import DEPLOY
@@ -66,6 +67,7 @@ def met(lab: Lab) -> Iterator[dict[str, Met]]:
     equipped = lab.converge(DEPLOY, fleet=lab.fleet_of(HOST))
     assert equipped.rc == 0, equipped.text
     with ExitStack() as stack, ThreadPoolExecutor(3) as pool:
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv(HOLD, "0")
         models = {name: stack.enter_context(hub_model(lab, f"fault-{name}")) for name in FAULTS}
         stack.callback(lab.ssh, HOST, f"sudo rm -rf {HOME}")
         commits = {name: model.publish(content(name)) for name, model in models.items()}

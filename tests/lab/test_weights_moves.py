@@ -124,6 +124,7 @@ def assert_fetched_once(lab: Lab, model: HubModel, written: list[Path], commit: 
     model.whole(HOST, HOME, commit)
 
 
+@pytest.mark.usefixtures("side_by_side")
 def test_two_runs_at_once_fetch_it_once(lab: Lab, model: HubModel) -> None:
     commit = model.publish(content("twice", 8 * 1024 * 1024))
     written = [fleet(lab, model, name, revision=commit) for name in ("one", "two")]
@@ -131,6 +132,7 @@ def test_two_runs_at_once_fetch_it_once(lab: Lab, model: HubModel) -> None:
     assert_fetched_once(lab, model, written, commit)
 
 
+@pytest.mark.usefixtures("side_by_side")
 def test_two_wishes_at_once_for_one_model_wait_for_each_other(lab: Lab, model: HubModel) -> None:
     """Other filters make it another job; both fill the same folder."""
     commit = model.publish(content("both", 8 * 1024 * 1024))
