@@ -57,6 +57,9 @@ def follow_start(state: State, host: Host, job: Job, service: str, release: str)
     if follow(state, host, job, start_command(job)):
         _started[host.name, service] = release
         return True
+    if not host.connected:
+        # A host that is gone can not be asked why, and pyinfra would end the run of the others over it.
+        return False
     log = host.get_fact(FailureLog, service=service, release=release) or []
     for line in explain(load_catalog().signatures, log):
         host.log(line, log_func=logger.error)
