@@ -24,7 +24,9 @@ RESULTS = Path(__file__).with_name("results.json")
 # A log breaks no lines; rich would take it for 80 columns wide.
 _LOG_WIDTH = 160
 BENCHMARKS: dict[str, Callable[[], Result]] = {
-    "converge_noop_1": converge_noop,
+    "converge_noop_1": partial(converge_noop, 1),
+    "converge_noop_4": partial(converge_noop, 4),
+    "converge_noop_16": partial(converge_noop, 16),
     "weights_fanout_8": partial(weights_fanout, 8),
     "weights_fanout_16": partial(weights_fanout, 16),
     "weights_verify": weights_verify,

@@ -1,76 +1,117 @@
-"""A re-run on one converged lab host, beside the least that any pyinfra run costs."""
+"""A re-run on converged lab hosts, by Tinderbox and by an equivalent Ansible playbook, in turns."""
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from benchmarks.converge_lab import CHANGED_FILE, ConvergeLab, NotConvergedError, converge_lab
+from benchmarks.cost import Cost
 from benchmarks.result import Result
 
-ROOT = Path(__file__).resolve().parents[1]
-RUNS = 5
-FLOOR = ("exec", "--", "true")
-CONVERGED = ("deploys/spark.py",)
-IMAGE = "Image"
+# Of each tool; the playbook takes minutes on sixteen hosts.
+RUNS = {1: 5, 4: 3}
+_FEW_RUNS = 2
 
 
-class NotConvergedError(Exception):
-    """The host changed, or failed, while it was measured: the figures would mean nothing."""
+@dataclass
+class Costs:
+    """Of one tool's runs. `hosts`: CPU seconds of all hosts, where the machine tells them."""
+
+    runs: list[Cost] = field(default_factory=list)
+    hosts: list[float] = field(default_factory=list)
+
+    @property
+    def wall(self) -> float:
+        """Seconds, median."""
+        return statistics.median(one.wall for one in self.runs)
+
+    @property
+    def cpu(self) -> float:
+        """Of the controller, median."""
+        return statistics.median(one.cpu for one in self.runs)
 
 
-def converge_noop() -> Result:
-    """Median wall time of `deploys/spark.py` on a converged lab host over that of `exec -- true` on the same host.
+def converge_noop(count: int) -> Result:
+    """Wall time of the playbook on `count` converged hosts over that of `deploys/spark.py` on the same.
 
-    The lab must be up and converged (`make demo`). Runs alternate, so that both see the same machine.
+    Runs alternate, so that both see the same machine, and every one is checked: it changes nothing. Both have been run
+    on the hosts right before: caches are warm, Ansible has its facts cached and its connections open.
     """
-    _run(CONVERGED)  # settles what an earlier version of the project left, and warms the page cache
-    ours, floor, image = [], [], []
-    round_trips = 0
-    for _ in range(RUNS):
-        run = _run(CONVERGED, converged=True)
-        ours.append(run.seconds)
-        image.append(run.stages[IMAGE])
-        round_trips = run.round_trips
-        floor.append(_run(FLOOR).seconds)
-    seconds, peer = statistics.median(ours), statistics.median(floor)
+    with converge_lab(count) as lab:
+        ours, theirs, round_trips = Costs(), Costs(), 0
+        for _ in range(RUNS.get(count, _FEW_RUNS)):
+            run = _measured(lab, ours, lambda: _of_ours(lab, expected=0))
+            round_trips = run
+            _measured(lab, theirs, lambda: _of_theirs(lab, expected=0))
+        lab.edit()
+        ours_edited, theirs_edited = Costs(), Costs()
+        _measured(lab, ours_edited, lambda: _of_ours(lab, expected=count))
+        lab.edit()
+        _measured(lab, theirs_edited, lambda: _of_theirs(lab, expected=count))
+        asked = lab.playbook.round_trips(lab.hosts[:1])
+        first_ours, first_theirs = lab.first
     return Result(
-        ours=seconds,
-        peer=peer,
-        ratio=seconds / peer,
+        ours=ours.wall,
+        peer=theirs.wall,
+        ratio=theirs.wall / ours.wall,
         unit="s",
-        workload=f"re-run on one converged lab host, median of {RUNS}; peer: a pyinfra run of one command",
+        workload=(
+            f"re-run on {count} converged lab host{'s' * (count > 1)} that share this machine's {os.cpu_count()} cores "
+            f"with the controller, in turns, median of {len(ours.runs)}; peer: benchmarks/ansible, which brings the "
+            "hosts to the same bytes. Each host serves by the fake engine of tests/lab in a tiny image. Changed file: "
+            f"{CHANGED_FILE} on every host. First converge: one fresh host for each tool; ours has the gate in it"
+        ),
         commands=(
             "pyinfra inventory.py deploys/spark.py -y",
-            "pyinfra inventory.py exec -y -- true",
+            f"ansible-playbook --forks {count} benchmarks/ansible/site.yml",
         ),
-        details={"round trips": round_trips, "seconds of the image stage": round(statistics.median(image), 2)},
+        details={
+            "controller CPU s a host": round(ours.cpu / count, 3),
+            "controller CPU s a host, Ansible": round(theirs.cpu / count, 3),
+            "round trips a host": round_trips / count,
+            "round trips a host, Ansible": asked,
+            **_of_hosts("CPU s on each host", ours, count),
+            **_of_hosts("CPU s on each host, Ansible", theirs, count),
+            "one changed file s": round(ours_edited.wall, 2),
+            "one changed file s, Ansible": round(theirs_edited.wall, 2),
+            "one changed file ratio": round(theirs_edited.wall / ours_edited.wall, 2),
+            "first converge of one host s": round(first_ours.cost.wall, 1),
+            "of these, gate s": round(first_ours.stages.get("Gate", 0.0), 1),
+            "first converge of one host s, Ansible": round(first_theirs.wall, 1),
+            "load of the machine": round(os.getloadavg()[2], 1),
+        },
     )
 
 
-@dataclass(frozen=True)
-class _Run:
-    """`stages`: seconds by stage."""
-
-    seconds: float
-    round_trips: int
-    stages: dict[str, float]
+def _of_ours(lab: ConvergeLab, expected: int) -> tuple[Cost, int]:
+    run = lab.ours()
+    _check("deploys/spark.py", run.changed, expected)
+    return run.cost, run.round_trips
 
 
-def _run(what: tuple[str, ...], *, converged: bool = False) -> _Run:
-    with tempfile.TemporaryDirectory() as folder:
-        counted, stages = Path(folder) / "counted", Path(folder) / "stages"
-        command = [sys.executable, "-m", "benchmarks.counted_pyinfra", "--yes", "inventory.py", *what]
-        told = {"ROUND_TRIPS": str(counted), "STAGE_SECONDS": str(stages), "PYINFRA_PROGRESS": "off"}
-        started = time.perf_counter()
-        finished = subprocess.run(command, cwd=ROOT, env=os.environ | told, capture_output=True, text=True, check=False)
-        seconds = time.perf_counter() - started
-        if finished.returncode != 0 or (converged and "Success" in finished.stderr.split("--> Results")[0]):
-            raise NotConvergedError(f"{' '.join(command)}: exit {finished.returncode}\n{finished.stderr[-3000:]}")
-        return _Run(seconds, int(counted.read_text()), json.loads(stages.read_text()))
+def _of_theirs(lab: ConvergeLab, expected: int) -> tuple[Cost, int]:
+    cost, changed = lab.theirs()
+    _check("the playbook", changed, expected)
+    return cost, 0
+
+
+def _check(what: str, changed: int, expected: int) -> None:
+    if changed != expected:
+        raise NotConvergedError(f"{what} made {changed} changes where {expected} were to be made")
+
+
+def _measured(lab: ConvergeLab, costs: Costs, run: Callable[[], tuple[Cost, int]]) -> int:
+    before = lab.cpu()
+    cost, round_trips = run()
+    after = lab.cpu()
+    costs.runs.append(cost)
+    if before is not None and after is not None:
+        costs.hosts.append(after - before)
+    return round_trips
+
+
+def _of_hosts(name: str, costs: Costs, count: int) -> dict[str, float]:
+    return {name: round(statistics.median(costs.hosts) / count, 2)} if costs.hosts else {}

@@ -8,9 +8,11 @@ from roles.gate import gate
 from roles.image import prune
 from roles.rollout import is_held, note
 from roles.site import site
+from roles.survey import surveyed
 from roles.weights.clean import clean_weights
 
 plan = plan_of(host)
+surveyed(plan)
 site(plan=plan)
 note(plan=plan)
 if not is_held(plan.name):

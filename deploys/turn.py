@@ -8,8 +8,10 @@ from roles.gate import gate
 from roles.rollout import note
 from roles.runtime import runtime
 from roles.site import site
+from roles.survey import surveyed
 
 plan = plan_of(host)
+surveyed(plan)
 site(plan=plan)
 note(plan=plan)
 runtime(plan=plan)

@@ -58,7 +58,10 @@ class Catalog(Strict):
             for word in engine.command:
                 if word.startswith("--") and not known.knows(word[2:]):
                     raise broken_rule(f"the engine knows no flag {word}", "engines", name, "command")
-            for where, flags in (("flags", engine.flags), *engine.profiles.items(), *engine.speculative.items()):
+            spread = engine.multi_node
+            spanning = [] if spread is None else [("multi_node", {**spread.flags, **spread.worker_flags})]
+            named = [("flags", engine.flags), *engine.profiles.items(), *engine.speculative.items(), *spanning]
+            for where, flags in named:
                 for flag in flags:
                     if not known.knows(flag):
                         raise broken_rule(f"the engine knows no flag --{flag}", "engines", name, where, flag)

@@ -130,7 +130,7 @@ def _converged(fleet: Fleet, deploy: str, limits: list[str], *, confirm: bool) -
         say_what_follows(unsure)
         if strategy is not None:
             # Also those that failed: which release is not tried again on one host decides for the others.
-            refused = {host: why_of(foreseen, host) for host in foreseen.outcome.refused}
+            refused = {host: why_of(foreseen, host) for host in foreseen.outcome.refused if host in failed}
             status, failed = roll_out(fleet, strategy, hosts_within(limits, fleet), refused)
         else:
             done = _applied(deploy, left if failed else limits)

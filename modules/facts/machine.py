@@ -68,6 +68,7 @@ class MachineState:
     when idle and several when busy; empty with `gpu_trouble` set when nvidia-smi gave none. `oddities`: what was not
     understood and does not matter for going on. `disks` and `models`: by what was asked for. `mismatch`: why the GPU
     can not be had before a restart of the host. `waiting`: packages that want one; `kernels`: those that are installed.
+    `fabric`: whether stage fabric has configured ports here.
     """
 
     python: str
@@ -91,6 +92,7 @@ class MachineState:
     mismatch: str | None = None
     waiting: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
+    fabric: bool = False
 
     @property
     def gpu(self) -> Gpu | None:
@@ -165,6 +167,7 @@ def machine_state(lines: Sequence[str]) -> MachineState | NoPython:
         mismatch=_mismatch(said),
         waiting=tuple(dict.fromkeys((said["files"].get("/run/reboot-required.pkgs") or "").split())),
         kernels=tuple(said.get("kernels") or ()),
+        fabric=said.get("fabric", False),
     )
 
 

@@ -35,7 +35,7 @@ class ServiceReleases:
     """`active`: systemd's word. `pending`: the release that is being put in force or awaits its gate.
 
     `invocation`: systemd's id of the start that serves. `proved_s`: for how long the release in force has served since
-    it was found good, by the host's clock; None where it does not so.
+    it was found good, by the host's clock; None where it does not so. `closed`: gateways send it no requests.
     """
 
     active: str
@@ -46,6 +46,7 @@ class ServiceReleases:
     releases: Mapping[str, ReleaseSeen]
     invocation: str | None = None
     proved_s: float | None = None
+    closed: bool = False
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> ServiceReleases:

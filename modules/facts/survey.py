@@ -15,6 +15,8 @@ from modules.facts.base import HostFact
 from modules.facts.program import AskProgram
 
 T = TypeVar("T")
+# Short, since sudo writes down what stands in a command.
+LOADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
 _PROGRAM = Path(__file__).parents[1] / "hostside" / "survey.py"
 
 
@@ -46,13 +48,13 @@ class Answer:
 
 
 def survey_command() -> StringCommand:
-    """The program that asks all questions on the host. It needs nothing of ours there; it reads `survey_request`."""
-    return StringCommand("python3 -c", QuoteString(_source()))
+    """What runs the program that comes with `survey_request`, by standard input; it needs nothing of ours there."""
+    return StringCommand("python3 -c", QuoteString(LOADER))
 
 
 def survey_request(commands: Iterable[StringCommand]) -> str:
-    """The questions, for the program's standard input: one line."""
-    return json.dumps([_asked(command) for command in commands])
+    """The program and the questions, each in one line of JSON."""
+    return f"{json.dumps(_source())}\n{json.dumps([_asked(command) for command in commands])}\n"
 
 
 def survey_answers(lines: Iterable[str], count: int) -> list[Answer]:

@@ -69,16 +69,26 @@ def profile_flags(engine: Engine, engine_name: str, profile: str, model: Model) 
 
 
 def composed_flags(engine: Engine, service: Service, model: Model) -> dict[str, FlagValue]:
-    """Merge the flags of the engine, its profile, the model, its draft model and the service; false takes one away."""
+    """Merge the flags of the engine, its profile, model, draft and cluster, and the service; false takes one away."""
     wish = service.speculative if service.profile != OWN_PROFILE else None
     drafted = {} if wish is None else engine.speculative.get(wish.method, {})
-    flags = {**profile_flags(engine, service.engine, service.profile, model), **drafted, **service.flags}
+    own = profile_flags(engine, service.engine, service.profile, model)
+    flags = {**own, **drafted, **_spanning(engine, service), **service.flags}
     return {name: value for name, value in flags.items() if value is not False}
 
 
 def model_of(service: Service, catalog: Catalog) -> Model | None:
     """The model that a service serves; None where there is none of that name."""
     return catalog.models.get(service.model) if isinstance(service.model, str) else service.model
+
+
+def _spanning(engine: Engine, service: Service) -> dict[str, FlagValue]:
+    """What spans hosts: the engine's own flags for it, and one GPU a host where the service does not spread it."""
+    spread, cluster = engine.multi_node, service.cluster
+    if spread is None or cluster is None:
+        return {}
+    sized = any(flag in service.flags for flag in spread.sizes)
+    return {**spread.flags, **({} if sized else {spread.sizes[0]: len(cluster.hosts)})}
 
 
 def composed_engine(engine: Engine, service: Service) -> Engine:

@@ -77,7 +77,9 @@ def peer_address(host: ResolvedHost) -> str:
 
 
 def reached_at(service: Service, host: ResolvedHost, gateway_host: str) -> str | None:
-    """The address at which a gateway reaches a service; None where it can not."""
+    """The address at which a gateway reaches a service; None where it can not, or the host only takes part in it."""
+    if service.cluster is not None and service.cluster.head != host.name:
+        return None
     everywhere = _is_unspecified(service.listen)
     if host.name == gateway_host:
         return LOOPBACK if everywhere else service.listen

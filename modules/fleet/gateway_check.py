@@ -71,7 +71,8 @@ def _reached(host: ResolvedHost, gateway: Gateway, hosts: Hosts) -> Iterator[Fin
     """Every service of the gateway at an address that it can reach, with a key that it can present."""
     for other in hosts.values():
         for name, service in other.settings.services.items():
-            if not wanted(gateway, name):
+            part = service.cluster is not None and service.cluster.head != other.name
+            if not wanted(gateway, name) or part:
                 continue
             place = ("services", name)
             if other.name != host.name and is_loopback(service.listen):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.check import settings_problems
+from modules.fleet.clusters import cluster_problems, strategy_problem, with_addresses
 from modules.fleet.compose import draft_of
 from modules.fleet.fabric_check import fabric_problems
 from modules.fleet.fleet import Fleet
@@ -58,9 +59,12 @@ def _load(path: Path) -> Fleet:
     problems += same_address(hosts, tree)
     problems += same_peer_address(hosts, tree)
     problems += fabric_problems(hosts, layers)
+    hosts = with_addresses(hosts)
     problems += strategy_problems(tree)
     problems += monitoring_problems(hosts, tree)
     problems += gateway_problems(hosts, {host.name: layers.settings(host.name) for host in hosts}, catalog)
+    problems += cluster_problems(hosts, layers.hosts, catalog, layers.settings)
+    problems += strategy_problem(hosts, tree)
     # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):

@@ -27,6 +27,8 @@ def monitoring_rules(settings: HostSettings) -> Iterator[Finding]:
     taken = {service.port: f"service {name}" for name, service in settings.services.items()}
     taken |= {settings.image.port: "the passing on of images"} if parts else {}
     taken |= {settings.weights.spread.port: "the passing on of weights"} if settings.weights.spread.enabled else {}
+    if settings.gateway is not None:
+        taken |= {settings.gateway.port: "the gateway", settings.gateway.metrics.port: "the gateway's metrics"}
     for name, part in parts.items():
         if part.port in taken:
             what = f"{name} and {taken[part.port]} both want port {part.port}"

@@ -35,7 +35,8 @@ def name_problems(layer: Tree, catalog: Catalog, secrets: Sequence[str]) -> Iter
 
 
 def _client_secrets(layer: Tree, secrets: Sequence[str]) -> Iterator[Problem]:
-    for client in (find(layer, ("gateway", "clients")).tree.keys or {}).values():
+    clients = find(layer, ("gateway", "clients"))
+    for client in () if clients.rest else (clients.tree.keys or {}).values():
         key = client.child("key")
         if key is not None and key.scalar is not None and key.scalar not in secrets:
             yield _no_secret(key, secrets)

@@ -12,6 +12,7 @@ from modules.fleet.files import DATASETS
 from modules.fleet.gateway import agent_plan
 from modules.fleet.loader import load_fleet
 from modules.spec.answers import Answers
+from modules.spec.cluster import Cluster
 from modules.spec.engine import Engine, FlagValue
 from modules.spec.fleet import ResolvedHost
 from modules.spec.gate import Gate
@@ -32,6 +33,7 @@ class ServicePlan:
 
     `recipe`: with the fleet file's changes. `encodings`: file name → entry. `answers`: those that its gate names.
     `draft`: the draft model. `drain_s`: how long its gateways' requests are waited for before it is stopped.
+    `host`: whose service it is.
     """
 
     name: str
@@ -45,6 +47,17 @@ class ServicePlan:
     answers: Answers | None = None
     drain_s: int = 0
     draft: Model | None = None
+    host: str = ""
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The hosts that it spans, where it spans several."""
+        return self.service.cluster
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether this host only takes part in it: another one, the head, has its API."""
+        return self.cluster is not None and self.host != self.cluster.head
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -103,14 +116,18 @@ def plan_for(name: str) -> HostPlan:
 
 def host_plan(host: ResolvedHost, catalog: Catalog) -> HostPlan:
     """Give the plan of a host of a loaded fleet."""
-    services = tuple(_service_plan(name, service, catalog) for name, service in host.settings.services.items())
+    services = tuple(
+        _service_plan(host.name, name, service, catalog) for name, service in host.settings.services.items()
+    )
     return HostPlan(name=host.name, settings=host.settings, services=services)
 
 
-def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
+def _service_plan(host: str, name: str, service: Service, catalog: Catalog) -> ServicePlan:
     engine = catalog.engines[service.engine]
     model = catalog.models[service.model] if isinstance(service.model, str) else service.model
     gate = catalog.gates[service.gate] if isinstance(service.gate, str) else service.gate
+    # What has no API is not measured: the head's gate is that of all members.
+    gate = gate if service.cluster is None or service.cluster.head == host else None
     answers = None if gate is None else gate.answers
     recipe = chosen_recipe(engine, service.image, catalog.images)
     assert recipe is not None, "a name that is none was refused"
@@ -125,6 +142,7 @@ def _service_plan(name: str, service: Service, catalog: Catalog) -> ServicePlan:
         encodings={file: catalog.encodings[file] for file in model.encodings},
         answers=catalog.answers[answers] if isinstance(answers, str) else answers,
         draft=draft_of(service, catalog),
+        host=host,
     )
 
 

@@ -28,10 +28,12 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from modules.hostside import load_guard
     from modules.hostside.ask_model import GENERATE, TASKS, answer, question
+    from modules.hostside.atomic import read_json
     from modules.hostside.service_unit import journal, unit_name
 else:
     import load_guard
     from ask_model import GENERATE, TASKS, answer, question
+    from atomic import read_json
     from service_unit import journal, unit_name
 
 PAUSE_S = 1.0
@@ -182,6 +184,13 @@ def why_gone(guard: subprocess.Popen[bytes] | None) -> str:
     return "the load guard stopped it, since memory ran out while it loaded" if stopped else "the server has ended"
 
 
+def why_ended_here(service: str, otherwise: str) -> str:
+    """The same of a service that spans hosts: another host's part may have ended first (pair_agent.py)."""
+    known = read_json(Path(f"/run/tinderbox/{service}.pair.json")) or {}
+    mine = known.get("why") and known.get("invocation") == os.environ.get("INVOCATION_ID")
+    return str(known["why"]) if mine else otherwise
+
+
 def wait(
     endpoint: Endpoint,
     unit: str,
@@ -236,7 +245,14 @@ def main(arguments: list[str]) -> int:
         key = read_secret(options.secret_file, options.key_variable) if options.secret_file else None
         endpoint = Endpoint(options.url, options.model, key)
         ends = started + options.timeout
-        text = wait(endpoint, unit, ends, options.refused_log, lambda: why_gone(guard), task=options.task)
+        text = wait(
+            endpoint,
+            unit,
+            ends,
+            options.refused_log,
+            lambda: why_ended_here(options.service, why_gone(guard)),
+            task=options.task,
+        )
         log = server_log(unit)
         line = refused_line(log, options.refused_log)
         if line is not None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from modules.hostside.drain import Door
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import SETTINGS, STATE, Ledger, note_lost_gpu
+    from modules.hostside.pair_unit import end as end_pair
     from modules.hostside.service_unit import run, unit_name, unit_state, watch_unit
 else:
     import release_story as story
@@ -30,6 +31,7 @@ else:
     from drain import Door
     from gpus_kept import gpus_kept
     from ledger import SETTINGS, STATE, Ledger, note_lost_gpu
+    from pair_unit import end as end_pair
     from service_unit import run, unit_name, unit_state, watch_unit
 
 UNITS = Path("/etc/systemd/system")
@@ -85,6 +87,9 @@ def end(verb: str, service: str, by: str, root: tuple[Path, Path, Path] = (STATE
     if not (state / "ledger" / service).is_dir():
         return
     ledger = Ledger(service, state)
+    if verb == "remove" and root == (STATE, SETTINGS, UNITS):
+        # First, so that nobody starts anew what is stopped here.
+        end_pair(service)
     with alone(ledger, wait=False):
         stop(ledger)
         current = ledger.linked("current")

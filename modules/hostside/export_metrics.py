@@ -26,14 +26,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.api_key import variables
-    from modules.hostside.drift_metrics import drift_families
     from modules.hostside.exposition import Family, parsed, text_of
     from modules.hostside.gpu_metrics import gpu_families
     from modules.hostside.host_metrics import host_families
     from modules.hostside.service_metrics import Services
 else:
     from api_key import variables
-    from drift_metrics import drift_families
     from exposition import Family, parsed, text_of
     from gpu_metrics import gpu_families
     from host_metrics import host_families
@@ -80,7 +78,6 @@ def collected(settings: Mapping[str, Any], services: Services) -> Iterator[Famil
     yield from host_families()
     yield from gpu_families()
     yield from services.families(wishes)
-    yield from drift_families()
     for name, wish in wishes.items():
         yield from engine_families(name, wish)
     yield Family("tinderbox_collection_seconds", "How long it took to collect this.").add(time.monotonic() - began)

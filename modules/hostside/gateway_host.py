@@ -115,15 +115,16 @@ class Gateway:
         """Have it all as wished, and running. Raises `GatewayError`."""
         former = _target(self.current)
         wanted = digest(files)
+        # What has another content than its name says was edited, and may have been read so.
+        as_read = self.found() == wanted == _target(self.loaded)
         if self.found() != wanted:
-            # What is in force by its name and differs was edited: it is not to be read while it is replaced.
             self.publish(files)
         if not self.unit.exists() or self.unit.read_text(encoding="utf-8") != unit:
             write_text(self.unit, unit)
         with gpus_kept(note_lost_gpu):
             self.process.read_units(UNIT)
         try:
-            self.process.run(UNIT, fresh=_target(self.loaded) == wanted)
+            self.process.run(UNIT, fresh=as_read)
         except GatewayError:
             if former not in {None, wanted} and (self.home / str(former)).is_dir():
                 self._point(str(former))

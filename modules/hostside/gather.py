@@ -150,6 +150,7 @@ def gather(request: dict[str, Any]) -> dict[str, Any]:
         "files": {path: text_of(path) for path in _FILES},
         "reboot_required": Path("/run/reboot-required").exists(),
         "kernels": sorted(path.name[len("vmlinuz-") :] for path in Path("/boot").glob("vmlinuz-*")),
+        "fabric": Path("/var/lib/tinderbox/fabric/former.json").exists(),
         "driver_library": driver_library(),
         "gpu": gpu_samples(),
         "apps": apps,

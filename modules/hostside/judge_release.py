@@ -43,8 +43,8 @@ def judge(request: dict[str, Any], root: Path = STATE) -> None:
         measured_on = _note(request, root)
         if request["good"]:
             ledger.prove(release, request["judgement"]["verdict"], measured_on)
-            forget_pending(ledger, release)
             Door(ledger.service).open()
+            forget_pending(ledger, release)
         elif request.get("proven", True):
             _failed(ledger, release, request.get("reason") or request["judgement"]["verdict"], measured_on)
         else:
@@ -71,9 +71,9 @@ def _failed(ledger: Ledger, release: str, reason: str, measured_on: Versions | N
     changed = told(changes((ledger.entry(release) or {}).get("proved_on") or {}, measured_on or {}))
     ledger.mark(release, FAILED_GATE, reason, changed=changed)
     if good in {None, release}:
-        forget_pending(ledger, release)
         # It goes on serving; else it stays drained until the other one is back.
         Door(ledger.service).open()
+        forget_pending(ledger, release)
 
 
 def main() -> int:

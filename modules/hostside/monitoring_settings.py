@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import note_lost_gpu
-    from modules.hostside.monitoring_units import Watcher, answers, is_ours, missing, reload_units, runs_with, started
+    from modules.hostside.monitoring_units import Watcher, answers, is_ours, is_outdated, missing, reload_units, started
     from modules.hostside.prometheus_files import CheckError, in_force, publish, withdraw
     from modules.hostside.system_host import SettingError, System
 else:
     from gpus_kept import gpus_kept
     from ledger import note_lost_gpu
-    from monitoring_units import Watcher, answers, is_ours, missing, reload_units, runs_with, started
+    from monitoring_units import Watcher, answers, is_ours, is_outdated, missing, reload_units, started
     from prometheus_files import CheckError, in_force, publish, withdraw
     from system_host import SettingError, System
 
@@ -50,7 +50,7 @@ def _running(system: System, wish: dict[str, Any]) -> Iterator[Change]:
     """Each that is wished runs with the files that it has now; each that is not wished any more is undone."""
     for one in (EXPORTER, NODE_EXPORTER, GRAFANA):
         kept = system.kept().get(one.note)
-        if wish[one.name] and kept != runs_with(system, one):
+        if wish[one.name] and is_outdated(system, one):
             yield f"{one.unit} does not run with what it is told now", lambda one=one: started(system, one)  # type: ignore[misc]
         elif wish[one.name] and system.shown(one.unit, "ActiveState") != "active":
             yield f"{one.unit} does not run", lambda one=one: started(system, one)  # type: ignore[misc]
@@ -73,13 +73,13 @@ def _prometheus(system: System, wish: dict[str, Any]) -> Iterator[Change]:
     if in_force() != wanted["digest"]:
 
         def put() -> None:
-            publish(wanted["digest"], wanted["files"])
+            publish(wanted["files"])
             # Without the process a reload would fail; it is started with the new one next.
-            if system.shown(one.unit, "ActiveState") == "active" and kept == runs_with(system, one):
+            if system.shown(one.unit, "ActiveState") == "active" and not is_outdated(system, one):
                 system.must("systemctl", "reload", one.unit)
 
         yield "Prometheus has another configuration", put
-    if kept != runs_with(system, one) or system.shown(one.unit, "ActiveState") != "active":
+    if is_outdated(system, one) or system.shown(one.unit, "ActiveState") != "active":
         yield f"{one.unit} does not run with what it is told now", lambda: started(system, one)
 
 

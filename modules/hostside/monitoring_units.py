@@ -77,8 +77,27 @@ def runs_with(system: System, one: Watcher) -> str:
     return digest.hexdigest()
 
 
+def is_outdated(system: System, one: Watcher) -> bool:
+    """Whether it was not started with the files that it has now, as far as noted, or by their times.
+
+    Someone may have edited a file, and started it with that: put back, the file is as it was noted again.
+    """
+    if system.kept().get(one.note) != runs_with(system, one):
+        return True
+    since = system.shown(one.unit, "ActiveEnterTimestampMonotonic")
+    if not since.isdigit() or since == "0":
+        return False
+    now = time.time()
+    began = now - time.monotonic() + int(since) / 1e6
+    # A clock that was set may have left times that are yet to come.
+    return any(began < path.stat().st_mtime <= now for path in one.files(system) if path.exists())
+
+
 def started(system: System, one: Watcher) -> None:
     """Start it anew, and see that it stays."""
+    if one.name == "exporter":
+        # Left as it is where it is there: others may have been let in, to leave textfiles of theirs.
+        Path(str((read_json(_SETTINGS) or {}).get("file"))).parent.mkdir(parents=True, exist_ok=True)
     system.must("systemctl", "enable", "--quiet", one.unit)
     system.ask("systemctl", "reset-failed", one.unit)
     system.must("systemctl", "restart", one.unit)

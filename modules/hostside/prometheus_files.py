@@ -1,12 +1,11 @@
 """Prometheus' configuration on this host: checked by promtool where it lies, then put in force by one rename.
 
 /etc/tinderbox/prometheus              → the directory in force
-/etc/tinderbox/prometheus-<digest>/    its files
+/etc/tinderbox/prometheus-<any>/       its files
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -16,8 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import write_text
+    from modules.hostside.configuration_digest import digest_of
 else:
     from atomic import write_text
+    from configuration_digest import digest_of
 
 SETTINGS = Path("/etc/tinderbox")
 _MAIN = "prometheus.yml"
@@ -33,44 +34,44 @@ def link(settings: Path = SETTINGS) -> Path:
 
 
 def in_force(settings: Path = SETTINGS) -> str | None:
-    """Digest of the configuration that Prometheus reads."""
-    try:
-        return link(settings).readlink().name.removeprefix("prometheus-")
-    except OSError:
+    """Digest of what Prometheus is told to read, as it lies there now; None where there is nothing of ours."""
+    if not link(settings).is_symlink():
         return None
+    try:
+        return digest_of({path.name: path.read_text(encoding="utf-8") for path in link(settings).iterdir()})
+    except (OSError, ValueError):
+        return "unreadable"
 
 
-def publish(digest: str, files: Mapping[str, str], settings: Path = SETTINGS, promtool: str = "promtool") -> None:
+def publish(files: Mapping[str, str], settings: Path = SETTINGS, promtool: str = "promtool") -> None:
     """Have these files in force. Raises `CheckError`: promtool found fault with them."""
     settings.mkdir(parents=True, exist_ok=True)
-    _clear(settings, keep=in_force(settings))
-    fresh = Path(tempfile.mkdtemp(prefix="prometheus-new-", dir=settings))
+    fresh = Path(tempfile.mkdtemp(prefix="prometheus-", dir=settings))
     try:
         fresh.chmod(0o755)
         for name, text in files.items():
             write_text(fresh / name, text)
         _checked(fresh, promtool)
-        final = settings / f"prometheus-{digest}"
-        fresh.rename(final)
+        beside = settings / ".prometheus.new"
+        beside.unlink(missing_ok=True)
+        beside.symlink_to(fresh.name)
+        beside.replace(link(settings))
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    beside = settings / f".prometheus.{os.getpid()}"
-    beside.unlink(missing_ok=True)
-    beside.symlink_to(final.name)
-    beside.replace(link(settings))
-    _clear(settings, keep=digest)
+        _clear(settings)
 
 
 def withdraw(settings: Path = SETTINGS) -> None:
     """No configuration of ours is left."""
-    link(settings).unlink(missing_ok=True)
-    _clear(settings, keep=None)
+    for path in (link(settings), settings / ".prometheus.new"):
+        path.unlink(missing_ok=True)
+    _clear(settings)
 
 
-def _clear(settings: Path, keep: str | None) -> None:
-    """Take away what is not in force, half-made ones of a run that was cut among them."""
+def _clear(settings: Path) -> None:
+    """Take away what is not in force: what was before, and what a run that was cut has half made."""
+    kept = link(settings).readlink().name if link(settings).is_symlink() else None
     for path in settings.glob("prometheus-*"):
-        if path.is_dir() and path.name != f"prometheus-{keep}":
+        if path.is_dir() and path.name != kept:
             shutil.rmtree(path, ignore_errors=True)
 
 

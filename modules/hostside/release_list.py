@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import read_pending
+    from modules.hostside.drain import Door
     from modules.hostside.ledger import STATE, Ledger
     from modules.hostside.service_unit import unit_name, unit_state
 else:
     import release_story as story
     from activation import read_pending
+    from drain import Door
     from ledger import STATE, Ledger
     from service_unit import unit_name, unit_state
 
@@ -63,6 +65,7 @@ def service(name: str, root: Path = STATE) -> dict[str, Any]:
         "pending": pending.release if pending is not None else None,
         "invocation": unit.get("InvocationID"),
         "proved_s": proved_s(ledger, unit),
+        "closed": Door(name).is_closed,
         "releases": {name: release(entry) for name, entry in readable.items()},
     }
 

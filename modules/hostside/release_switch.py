@@ -100,9 +100,10 @@ class Switch:
         elif story.standing(self.ledger.entry(release)) == story.GOOD and not self.is_last_good(release):
             self.ledger.point_good(release)
         if self.is_last_good(release):
-            forget_pending(self.ledger)
-            # Any other is not sent requests before its gate has passed it.
+            # Any other is not sent requests before its gate has passed it. Before the note goes, so that what is cut in
+            # between is done again.
             self.door.open()
+            forget_pending(self.ledger)
 
     def way_back(self, release: str) -> str | None:
         """What comes back when `release` fails: the last good one, else what serves, else what served before that."""
@@ -149,8 +150,8 @@ class Switch:
             self.ledger.mark(back, story.RESTORED, f"in place of {bad}", failure=failure)
         if story.events(self.ledger.entry(bad))[-1]["event"] != story.ROLLED_BACK:
             self.ledger.mark(bad, story.ROLLED_BACK, f"release {back} serves again")
-        forget_pending(self.ledger)
         self.door.open()
+        forget_pending(self.ledger)
 
     def _stay(self, pending: Pending, by_gate: bool, why: str) -> tuple[bool, str]:
         """Nothing comes back. A slow server is better than none; one that never answered is none."""
@@ -162,8 +163,8 @@ class Switch:
                 with gpus_kept():
                     systemctl("disable", "--quiet", self.server.unit)
             again = have_back(self.ledger, pending.aside)
-        forget_pending(self.ledger)
         self.door.open()
+        forget_pending(self.ledger)
         why = why or "there is no earlier release to go back to"
         served = f", and {', '.join(again)}, which had made way for it, serves again" if again else ""
         return False, f"{why}: {'it goes on serving' if by_gate else 'the service is down'}{served}"

@@ -29,7 +29,7 @@ MILESTONES = (
 _REASONS = (
     r"load-guard: (stopped the engine: .+)",
     r"await-ready: not ready after \d+ s: (.+)",
-    r"(?:memory-gate|prepare-start): (refused: .+)",
+    r"(?:memory-gate|prepare-start|pair): (refused: .+)",
 )
 _HELD_BY = "memory-gate: "
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import Pending, alone, read_pending
     from modules.hostside.ledger import Ledger
+    from modules.hostside.pair_members import await_members
     from modules.hostside.progress import Progress
     from modules.hostside.release_needs import lacks
     from modules.hostside.release_switch import Switch
@@ -28,6 +29,7 @@ else:
     import release_story as story
     from activation import Pending, alone, read_pending
     from ledger import Ledger
+    from pair_members import await_members
     from progress import Progress
     from release_needs import lacks
     from release_switch import Switch
@@ -54,6 +56,10 @@ def activate(switch: Switch, options: argparse.Namespace) -> int:
         print(
             f"release {release} can not come back: the host has not {', '.join(missing)} any more. Nothing was changed"
         )
+        return 1
+    apart = "" if switch.server.runs(release) else await_members(ledger.service, entry, switch.server.sleep)
+    if apart:
+        print(f"release {release} is not put in force: {apart}. Nothing was changed")
         return 1
     pending = read_pending(ledger)
     mine = pending is not None and pending.release == release

@@ -1,10 +1,10 @@
 """Answer many questions at once: standard input is a JSON list of them, standard output one of answers, in order.
 
-The controller sends this file's text to `python3 -c`, so that it also runs before anything of ours is on the host. A
-question is `{"shell": command}`, or `{"program": path, "words": [...], "absent": text}` for a program of ours, which
-runs in a child of this process: a host has no Python to start for it, and nothing to import that was imported here.
-An answer is `{"status": exit status, "out": [lines], "err": [lines]}`. As many run side by side as the host has
-processors, eight at most. Every question is only asked, so none of them sees what another one does.
+The controller sends this file's text along, so that it also runs before anything of ours is on the host. A question is
+`{"shell": command}`, or `{"program": path, "words": [...], "absent": text}` for a program of ours, which runs in a
+child of this process: a host has no Python to start for it, and nothing to import that was imported here. An answer is
+`{"status": exit status, "out": [lines], "err": [lines]}`. As many run side by side as the host has processors, eight at
+most. Every question is only asked, so none of them sees what another one does.
 """
 
 from __future__ import annotations

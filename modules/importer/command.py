@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -116,7 +117,7 @@ def _from_shell(text: str) -> Server:
     for word in arguments:
         if _needs_shell(word):
             raise RefusedError(f"{word[:60]!r} in its command is for a shell to work out")
-    return Server(program, arguments, environment, tuple(left))
+    return Server(program, tuple(_single_braces(word) for word in arguments), environment, tuple(left))
 
 
 def _first(text: str) -> str:
@@ -175,6 +176,18 @@ def _program(words: list[str]) -> tuple[str, tuple[str, ...]] | None:
         if module == "sglang.launch_server":
             return "sglang", tuple(words[3:])
     return None
+
+
+def _single_braces(word: str) -> str:
+    """A JSON object whose braces are doubled as for spark-vllm-docker, in a recipe of sparkrun, which takes both."""
+    if not (word.startswith("{{") and word.endswith("}}")):
+        return word
+    found = word.replace("{{", "{").replace("}}", "}")
+    try:
+        json.loads(found)
+    except ValueError:
+        return word
+    return found
 
 
 def _needs_shell(word: str) -> bool:

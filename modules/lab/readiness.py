@@ -9,7 +9,7 @@ from docker.models.containers import Container
 
 from modules.lab.errors import LabError
 
-_HOST_SECONDS, _MIRROR_SECONDS = 90.0, 30.0
+_HOST_SECONDS, _MIRROR_SECONDS, _KEYS_SECONDS = 90.0, 30.0, 10.0
 _LAST_LINES = 15
 # "starting" lasts until an engine that starts with its host has made its first token: minutes. It is not waited for.
 _HOST_PROBE = (
@@ -60,9 +60,22 @@ def await_mirror(container: Container) -> None:
 
 
 def host_keys(container: Container) -> list[str]:
-    """The host's public keys, as `type base64`."""
-    listed = _output(container, ["sh", "-c", "cat /etc/ssh/ssh_host_*_key.pub"])
-    return [" ".join(line.split()[:2]) for line in listed.splitlines()]
+    """The host's public keys, as `type base64`.
+
+    Raises:
+        LabError: it does not tell them.
+
+    """
+    listed: list[str] = []
+
+    def told() -> bool:
+        listed[:] = _output(container, ["sh", "-c", "cat /etc/ssh/ssh_host_*_key.pub"]).splitlines()
+        return bool(listed)
+
+    # On a machine that is very busy docker now and then loses what a command in a container has said.
+    if not _wait(container, told, _KEYS_SECONDS):
+        raise LabError(f"{container.name} does not tell its ssh keys")
+    return [" ".join(line.split()[:2]) for line in listed]
 
 
 def _wait(container: Container, done: Callable[[], bool], seconds: float) -> bool:

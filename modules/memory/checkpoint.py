@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,6 +54,18 @@ def with_draft(checkpoint: Checkpoint, draft: Checkpoint) -> Checkpoint:
     unknown = checkpoint.unknown or (f"of the draft model: {draft.unknown}" if draft.unknown else None)
     layers = (*checkpoint.layers, *draft.layers) if unknown is None else ()
     return replace(checkpoint, tensors=tensors, layers=layers, unknown=unknown)
+
+
+def share_of(checkpoint: Checkpoint, hosts: int) -> Checkpoint:
+    """What one of so many hosts holds of it: tensors and heads are divided, a latent cache is on each of them."""
+    if hosts == 1:
+        return checkpoint
+    tensors = {kind: math.ceil(size / hosts) for kind, size in checkpoint.tensors.items()}
+    layers = tuple(
+        layer if layer.kind == "latent" else replace(layer, values=math.ceil(layer.values / hosts))
+        for layer in checkpoint.layers
+    )
+    return replace(checkpoint, tensors=tensors, layers=layers)
 
 
 def describe(tensors: Mapping[str, int], config: Config) -> Checkpoint:

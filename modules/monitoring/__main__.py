@@ -37,7 +37,7 @@ def export(
     if not seen.hosts:
         sys.exit(f"{fleet.path}: no host of the fleet has monitoring.existing_prometheus: add it under defaults")
     files = site_files(seen, _alerts(fleet)) | {
-        f"dashboards/{name}": text for name, text in dashboard_texts(fleet.name).items()
+        f"dashboards/{name}": text for name, text in dashboard_texts(seen).items()
     }
     (folder / "dashboards").mkdir(parents=True, exist_ok=True)
     for name, text in files.items():

@@ -57,7 +57,8 @@ def _hosts(of: str) -> Iterator[Alert]:
     )
     yield Alert(
         "TinderboxExporterAbsent",
-        f"up{{{of}}} == 1 unless on (fleet, host) (tinderbox_collected_timestamp_seconds{{{of}}} > time() - 120)",
+        f'up{{{of}, host!=""}} == 1 unless on (fleet, host) '
+        f"(tinderbox_collected_timestamp_seconds{{{of}}} > time() - 120)",
         300,
         CRITICAL,
         f"{HOST} tells nothing new of its GPU and its services",
@@ -191,23 +192,24 @@ def _gates(of: str, bounds: Alerts) -> Iterator[Alert]:
 
 
 def _drift(of: str, fleet: str, bounds: Alerts) -> Iterator[Alert]:
+    """By what the nightly check leaves (modules/nightly), which is about the fleet and not about one host."""
     yield Alert(
         "TinderboxDrift",
-        f'tinderbox_drift_differences{{{of}}} > 0 or tinderbox_drift_state{{{of}, state=~"refused|unknown"}} == 1',
+        f"tinderbox_drift_hosts{{{of}}} > 0 or tinderbox_drift_unknown_hosts{{{of}}} > 0",
         60,
         WARNING,
-        f"{HOST} differs from the fleet file, or could not be looked at",
-        "make drift lists what differs; make converge repairs it",
+        f"fleet {fleet}: {{{{ $value }}}} host(s) differ from the fleet file, or could not be looked at",
+        "make drift lists hosts and what differs there; make converge repairs it",
     )
     if bounds.nightly_hours is None:
         return
     seconds = round(bounds.nightly_hours * 3600)
-    checked = "tinderbox_drift_checked_timestamp_seconds"
+    checked = "tinderbox_nightly_last_run_timestamp_seconds"
     yield Alert(
         "TinderboxNightlyCheckMissing",
         f"time() - max by (fleet) ({checked}{{{of}}}) > {seconds} or absent({checked}{{{of}}})",
         300,
         WARNING,
         f"the nightly check of fleet {fleet} has told nothing for {bounds.nightly_hours:g} hours",
-        "On the host that runs it: systemctl list-timers; journalctl -u 'tinderbox-nightly*'",
+        "Where it runs: systemctl list-timers; journalctl -u 'tinderbox-nightly-*'; is its METRICS folder read?",
     )

@@ -7,6 +7,7 @@ import json
 import yaml
 
 from modules.monitoring.dashboards import dashboards
+from modules.monitoring.targets import Watched
 from modules.monitoring.units import place
 from modules.release import layout
 from modules.release.container import DOCKER
@@ -53,14 +54,15 @@ def grafana_unit(grafana: Grafana) -> str:
     )
 
 
-def grafana_files(prometheus: Prometheus | None, fleet: str, admin_password: str | None) -> dict[str, str | None]:
+def grafana_files(prometheus: Prometheus | None, seen: Watched, admin_password: str | None) -> dict[str, str | None]:
     """Path → text of what Grafana reads; None for each where there is to be no Grafana: no `prometheus` is given."""
     wanted = prometheus is not None
     url = "" if prometheus is None else f"http://{place(_local(prometheus.listen), prometheus.port)}"
-    texts = {
+    texts: dict[str, str | None] = {
+        f"{_FOLDER}/dashboards/tinderbox-gateway.json": None,
         f"{_FOLDER}/provisioning/datasources/tinderbox.yaml": datasource_text(url),
         f"{_FOLDER}/provisioning/dashboards/tinderbox.yaml": provider_text(),
-        **{f"{_FOLDER}/dashboards/{name}": text for name, text in dashboard_texts(fleet).items()},
+        **{f"{_FOLDER}/dashboards/{name}": text for name, text in dashboard_texts(seen).items()},
         SECRETS: f"GF_SECURITY_ADMIN_PASSWORD={admin_password}\n",
     }
     return {path: text if wanted else None for path, text in texts.items()}
@@ -70,9 +72,10 @@ def _local(listen: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen, listen)  # noqa: S104, compared with
 
 
-def dashboard_texts(fleet: str) -> dict[str, str]:
+def dashboard_texts(seen: Watched) -> dict[str, str]:
     """File name → text of every dashboard."""
-    return {f"{one['uid']}.json": json.dumps(one, indent=1) + "\n" for one in dashboards(fleet)}
+    found = dashboards(seen.fleet, with_gateway=bool(seen.gateways))
+    return {f"{one['uid']}.json": json.dumps(one, indent=1) + "\n" for one in found}
 
 
 def datasource_text(url: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from modules.fleet import HostPlan
+from modules.hostside.configuration_digest import digest_of
 from modules.monitoring.configuration import configuration_files
 from modules.monitoring.exporter import SETTINGS_FILE, exporter_settings
 from modules.monitoring.grafana import GRAFANA, grafana_files, grafana_unit
@@ -53,11 +52,6 @@ class WatchPlan:
         }
 
 
-def digest_of(files: Mapping[str, str]) -> str:
-    """Enough of a hash to see that a configuration is another one."""
-    return hashlib.sha256(json.dumps(dict(files), sort_keys=True).encode()).hexdigest()[:12]
-
-
 def watch_plan(plan: HostPlan, seen: Watched, admin_password: str | None) -> WatchPlan:
     """What this host gets. `seen`: the fleet, as its Prometheus sees it. Nothing asked for: nothing is to be left."""
     wish = plan.settings.monitoring
@@ -70,7 +64,7 @@ def watch_plan(plan: HostPlan, seen: Watched, admin_password: str | None) -> Wat
         drop_in_file(NODE_EXPORTER): node_exporter_drop_in(exporters) if exporters and node_exporter else None,
         drop_in_file(PROMETHEUS): None if prometheus is None else prometheus_drop_in(prometheus, peers_of(plan, seen)),
         unit_file(GRAFANA): None if grafana is None else grafana_unit(grafana),
-        **grafana_files(None if grafana is None else prometheus, seen.fleet, admin_password),
+        **grafana_files(None if grafana is None else prometheus, seen, admin_password),
     }
     running = {EXPORTER: exporters is not None, NODE_EXPORTER: node_exporter, PROMETHEUS: prometheus is not None}
     running[GRAFANA] = grafana is not None
@@ -90,6 +84,7 @@ def watch_plan(plan: HostPlan, seen: Watched, admin_password: str | None) -> Wat
 def peers_of(plan: HostPlan, seen: Watched) -> list[str]:
     """Addresses that Prometheus speaks to: the targets', and those of alertmanagers."""
     prometheus = plan.settings.monitoring.prometheus
-    targets = [host.target.rpartition(":")[0].strip("[]") for host in seen.hosts]
+    asked = [*(host.target for host in seen.hosts), *seen.gateways.values()]
+    targets = [target.rpartition(":")[0].strip("[]") for target in asked]
     urls = prometheus.alertmanagers if prometheus is not None else ()
     return targets + [url.partition("://")[2].partition("/")[0].rpartition(":")[0].strip("[]") for url in urls]

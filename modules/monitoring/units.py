@@ -35,7 +35,7 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 """
-_ANY = {"0.0.0.0", "::"}  # noqa: S104, compared with
+ANY = {"0.0.0.0", "::"}  # noqa: S104, compared with
 # The kernel drops the packets of all others. Where control groups are of version 1 (the lab), systemd can not do it.
 _ADDRESSES = "IPAddressDeny=any\nIPAddressAllow={allowed}\n"
 
@@ -56,14 +56,13 @@ def place(listen: str, port: int) -> str:
 
 
 def _allowed(*addresses: str) -> str:
-    others = dict.fromkeys(one for one in addresses if one not in _ANY and not is_loopback(one))
+    others = dict.fromkeys(one for one in addresses if one not in ANY and not is_loopback(one))
     return " ".join(["localhost", *others])
 
 
 def exporter_unit(exporters: Exporters, services: Iterable[str]) -> str:
     """The exporter's unit. `services`: addresses at which the host's services listen."""
     directory = textfile_directory(exporters)
-    own = "StateDirectory=tinderbox/metrics\nStateDirectoryMode=0755\n"
     # The site's directory may belong to another user, as Debian's does.
     hardened = _HARDENED.format(capabilities="" if exporters.node_exporter else "CAP_DAC_OVERRIDE")
     return (
@@ -72,7 +71,6 @@ def exporter_unit(exporters: Exporters, services: Iterable[str]) -> str:
         "# Whatever hinders it, it tries again: nothing hangs on it.\nStartLimitIntervalSec=0\n\n"
         f"[Service]\nType=exec\nExecStart={layout.PYTHON} {PROGRAM} --settings {SETTINGS_FILE}\n"
         "Restart=on-failure\nRestartSec=30\nNice=5\n"
-        f"{own if exporters.node_exporter else ''}"
         f"ProtectSystem=strict\nReadWritePaths=-{directory}\nProtectHome=yes\nPrivateTmp=yes\nProtectControlGroups=yes\n"
         "ProtectKernelModules=yes\nProtectKernelLogs=yes\nProtectKernelTunables=yes\nProtectHostname=yes\n"
         "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n"

@@ -27,6 +27,7 @@ from modules.operations.follow import follow
 from modules.operations.job import start_command
 from modules.operations.managed_files import settle
 from modules.operations.memory import Reckoned, memory_document, memory_of, room_for, services_file, watched_engines
+from modules.operations.pair_members import parts_apart, whole
 from modules.operations.require import foreseen, refusal, required, unreadable
 from modules.operations.start_job import follow_start, settle_job, start_job
 from modules.operations.weights import pinned_commit
@@ -38,7 +39,11 @@ from modules.spec.release import Release
 
 LEDGER = str(layout.PROGRAMS / "ledger.py")
 API_KEY = str(layout.PROGRAMS / "api_key.py")
-_FILES = (layout.unit_file, layout.environment_file, layout.label_file, layout.watch_unit_file, layout.secret_file)
+PAIR_UNIT = str(layout.PROGRAMS / "pair_unit.py")
+_FILES = (
+    *(layout.unit_file, layout.environment_file, layout.label_file, layout.watch_unit_file, layout.secret_file),
+    layout.pair_unit_file,
+)
 NEIGHBOURS = str(layout.PROGRAMS / "neighbours.py")
 
 
@@ -114,6 +119,8 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
     + plan: the service
     + services: all of the host, which share its memory
     """
+    if plan.cluster is not None and not (yield from whole(plan)):
+        return
     home = services.settings.weights.home
     if (plan.service.api_key is not None or plan.service.is_open) and key_variable(plan) is None:
         yield refusal(
@@ -135,10 +142,10 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
             return
     secrets = service_secrets(plan)
     release = wanted_release(plan, image, home, found, secrets)
-    files = release_files(release, secrets)
-    action = decide(release, files, found, gated=plan.gate is not None)
+    files = release_files(release, secrets, plan.host)
+    action = _action(plan, release, files, found)
     differs_from(release, files, found, action)
-    yield from _neighbours_told(services, found)
+    yield from neighbours_told(services, found)
     bad = turned_away(release, action, found)
     if bad is not None and not forced():
         yield from _refused(plan, release.id, bad, found)
@@ -147,6 +154,7 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
         host.log(
             f"{plan.name}: changed on this host since release {release.id} was last proved: {told(found.upgraded)}"
         )
+    yield from _pair_ended(plan, found)
     if action is Action.NOTHING:
         host.noop(f"{plan.name} serves release {release.id}")
         if found.closed and plan.gate is None:
@@ -161,6 +169,21 @@ def service_running(plan: ServicePlan, services: HostPlan) -> Generator[PyinfraC
         yield StringCommand("rm -f", QuoteString(layout.secret_file(plan.name)))
 
 
+def _action(plan: ServicePlan, release: Release, files: tuple[HostFile, ...], found: ServiceState) -> Action:
+    """What is to be done here, also for the other hosts of a service that spans several."""
+    action = decide(release, files, found, gated=plan.gate is not None)
+    if action is Action.NOTHING and (apart := parts_apart(plan, release)):
+        host.log(f"{plan.name}: its hosts are not alike, so it is started anew: {'; '.join(apart)}")
+        return Action.INSTALL
+    return action
+
+
+def _pair_ended(plan: ServicePlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
+    """What it spanned with others ends here; on those that the fleet file gives it no more, by deploys/remove.py."""
+    if plan.cluster is None and found.files.get(layout.pair_unit_file(plan.name)) is not None:
+        yield StringCommand(layout.PYTHON, PAIR_UNIT, "end", QuoteString(plan.name))
+
+
 def _key_made(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:
     """Have the host make an API key, since the fleet file opens the service to others and names none."""
     variable = key_variable(plan)
@@ -172,7 +195,7 @@ def _key_made(plan: ServicePlan) -> Generator[PyinfraCommand, None, None]:
     )
 
 
-def _neighbours_told(services: HostPlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
+def neighbours_told(services: HostPlan, found: ServiceState) -> Generator[PyinfraCommand, None, None]:
     """Have the host know which services belong on it together; one that is left over makes way for them."""
     beside = services_file(services)
     if found.files.get(beside.path) == hashlib.sha256(str(beside.content).encode()).hexdigest():
@@ -201,7 +224,8 @@ class Start:
     action: Action
 
 
-def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
+def prepared(start: Start) -> Generator[PyinfraCommand, None, Reckoned | None]:
+    """Refuse a start for which the host lacks something, has no room or something in the way. Nothing is stopped."""
     plan, release, found = start.plan, start.release, start.found
     missing = lacking(release, found)
     yield from required(
@@ -218,6 +242,12 @@ def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
         yield from _nothing_in_the_way(plan, start.services)
     reckoned = memory_of(start.services, plan, release.commit) if found.model_is_here else None
     yield from room_for(plan, reckoned)
+    return reckoned
+
+
+def _started(start: Start) -> Generator[PyinfraCommand, None, None]:
+    plan, release, found = start.plan, start.release, start.found
+    reckoned = yield from prepared(start)
     for change in changes(release, start.files, found):
         logger.debug("%s: %s: %s", host.name, plan.name, change)
     if start.action is not Action.ATTACH:
@@ -243,7 +273,7 @@ def _nothing_in_the_way(plan: ServicePlan, services: HostPlan) -> Generator[Pyin
     """
     service, engines = plan.service, watched_engines(plan)
     holder = host.get_fact(PortHolder, service=plan.name, listen=service.listen, port=service.port)
-    if holder is not None:
+    if holder is not None and not plan.is_worker:
         yield foreseen(
             f"{host.name}: service {plan.name} can not start: its port {service.port} is taken by {holder}. "
             "Nothing was stopped, that program neither. Stop it, or give the service another port "

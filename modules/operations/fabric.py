@@ -17,6 +17,7 @@ from modules.fabric.netplan import MARK, NETPLAN, netplan_diff, netplan_text
 from modules.fabric.ports import PlannedPort, PortsError, planned_ports
 from modules.fabric.wish import FILES, LIMITS, LIMITS_TEXT, configured, in_the_way, is_given, moved, taken_addresses
 from modules.facts.fabric import SIMULATED_SYSFS, SYSFS, FabricState, FabricSurvey
+from modules.facts.survey import Question
 from modules.operations.managed_files import ManagedFile, is_settled, settle, unsettled
 from modules.operations.require import foreseen, unreadable
 from modules.release import layout
@@ -33,11 +34,11 @@ _answered: dict[str, bool] = {}
 _changed: dict[str, bool] = {}
 
 
-def survey_of(fabric: Fabric | None, member: str, simulated: bool) -> FabricState | None:
-    """Ask the host, in one round trip."""
+def fabric_there(fabric: Fabric | None, member: str, simulated: bool) -> Question[FabricState]:
+    """What the host has of it, and which of its neighbours answer."""
     pings = possible_pings(fabric, member) if fabric is not None else ()
     sysfs = SIMULATED_SYSFS if simulated else SYSFS
-    return host.get_fact(FabricSurvey, files=(NETPLAN, *FILES), pings=pings, sysfs=sysfs)
+    return Question(FabricSurvey, {"files": (NETPLAN, *FILES), "pings": pings, "sysfs": sysfs})
 
 
 def wanted_files(fabric: Fabric | None, ports: Sequence[PlannedPort], found: FabricState) -> list[ManagedFile]:
@@ -70,7 +71,7 @@ def fabric_settled(
     + simulated: a lab host, which has its own stand-in for what the kernel says of devices
     """
     _answered[host.name] = _changed[host.name] = False
-    found = survey_of(fabric, member, simulated)
+    found = fabric_there(fabric, member, simulated).of(host)
     if found is None:
         yield from unreadable("what it has of the fabric")
         return
@@ -166,7 +167,7 @@ def fabric_answers(fabric: Fabric, member: str, simulated: bool = False) -> Gene
     for attempt in range(1 if dry else _TRIES):
         if attempt:
             time.sleep(_PAUSE_S)
-        found = survey_of(fabric, member, simulated)
+        found = fabric_there(fabric, member, simulated).of(host)
         if found is None:
             yield from unreadable("what it has of the fabric")
             return

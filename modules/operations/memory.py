@@ -14,7 +14,7 @@ from modules.catalog import load_catalog
 from modules.facts.checkpoint import CheckpointFiles, CheckpointState
 from modules.fleet import HostPlan, ServicePlan
 from modules.memory import Checkpoint, MemoryPlan, UnplannableError, refusal, table_text
-from modules.memory.checkpoint import with_draft
+from modules.memory.checkpoint import share_of, with_draft
 from modules.memory.service import machine_for, planned, reserve_of
 from modules.operations.managed_files import ManagedFile
 from modules.operations.require import foreseen
@@ -49,6 +49,8 @@ def memory_of(services: HostPlan, plan: ServicePlan, commit: str) -> Reckoned | 
             draft = None if each.draft is None else _checkpoint(each.draft, pinned_commit(each.draft), home)
             if draft is not None:
                 found[each.name] = with_draft(state.checkpoint, draft.checkpoint)
+            if each.cluster is not None:
+                found[each.name] = share_of(found[each.name], len(each.cluster.hosts))
     return reckon(services, plan, memory, found) if plan.name in found else None
 
 

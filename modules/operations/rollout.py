@@ -175,6 +175,8 @@ def _gone_wrong(first: ServiceReleases, seen: ServiceReleases) -> str:
         return f"release {seen.current} is in force, and no more {first.current}"
     if seen.invocation != first.invocation:
         return "its server was started again"
+    if seen.closed:
+        return "it takes no requests of its gateways"
     return "" if seen.proved_s is not None else f"release {seen.current} is not the last good one"
 
 

@@ -84,14 +84,16 @@ class Survey:
             _asking.host = before
 
     def run(
-        self, command: StringCommand, print_output: bool = False, print_input: bool = False, **arguments: Any
+        self, command: StringCommand | str, print_output: bool = False, print_input: bool = False, **arguments: Any
     ) -> tuple[bool, CommandOutput]:
         """`Host.run_shell_command`."""
         asks = getattr(_asking, "host", None) is self._host
         if not asks:
             self._forget()
         elif self._works and not (print_output or print_input) and _is_plain(arguments):
-            answer = self._answer(command.get_raw_value(), arguments)
+            # Facts of pyinfra's own have plain strings.
+            text = command if isinstance(command, str) else command.get_raw_value()
+            answer = self._answer(text, arguments)
             if answer is not None:
                 return output_of(answer)
         if asks:
@@ -110,6 +112,7 @@ class Survey:
             if state.current_stage != self._stage:
                 self._stage, self._left, self._handed, self._quiet = state.current_stage, set(self._known), _WORTH, 0
                 self._answers.clear()
+                self._given.clear()
             # An operation that asks again wants to know what is there by now.
             this = (text, self._host.current_op_hash)
             if this in self._given:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from modules.fleet import ServicePlan
 from modules.release import layout
 from modules.release.arguments import engine_command
-from modules.release.container import environment, mounts, run_arguments
+from modules.release.container import environment, found_at_start, mounts, run_arguments
 from modules.release.unit import UnitText, render_unit, render_watch
+from modules.spec.engine import Flags
 from modules.spec.model import Model
-from modules.spec.release import Release
+from modules.spec.release import Member, Release
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def _asked(plan: ServicePlan) -> tuple[str, ...]:
 def _watch(plan: ServicePlan) -> str:
     """Text of the unit that watches the service; empty where the fleet file has none."""
     wish = plan.service.watchdog
-    if not wish.enabled:
+    if not wish.enabled or plan.is_worker:
         return ""
     words = (layout.PYTHON, str(layout.PROGRAMS / "watch_service.py"), *_asked(plan))
     how = ("--every", f"{wish.every_s:g}", "--checks", str(wish.checks))
@@ -63,6 +64,9 @@ def _watch(plan: ServicePlan) -> str:
 
 
 def _await_ready(plan: ServicePlan) -> tuple[str, ...]:
+    if plan.is_worker:
+        words = [layout.PYTHON, str(layout.PROGRAMS / "await_pair.py"), plan.name]
+        return (*words, "--timeout", str(start_seconds(plan)), "--memory", layout.memory_file(plan.name))
     readiness = plan.engine.readiness
     words = [layout.PYTHON, str(layout.PROGRAMS / "await_ready.py"), *_asked(plan)]
     words += ["--timeout", str(start_seconds(plan)), "--memory", layout.memory_file(plan.name)]
@@ -129,28 +133,46 @@ def _draft(plan: ServicePlan, around: Surroundings) -> dict[str, str]:
     }
 
 
-def build_release(plan: ServicePlan, around: Surroundings) -> Release:
-    """Everything that decides how the service serves. Equal inputs give an equal id, on every host."""
+def _placeholders(plan: ServicePlan, around: Surroundings) -> dict[str, str]:
+    """What the flags stand for on this host."""
+    known = {
+        "model": model_path(plan, around),
+        "port": str(plan.service.port),
+        "listen": plan.service.listen,
+        "served_as": plan.model.served_as,
+        **_draft(plan, around),
+    }
+    cluster = plan.cluster
+    if cluster is None:
+        return known
+    return known | {
+        "nodes": str(len(cluster.hosts)),
+        "rank": str(cluster.rank(plan.host)),
+        "master_port": str(cluster.port),
+        "master": cluster.addresses[cluster.head],
+    }
+
+
+def _flags(plan: ServicePlan) -> Flags:
+    spread = plan.engine.multi_node
+    return {**plan.flags, **(spread.worker_flags if spread is not None and plan.is_worker else {})}
+
+
+def _part(plan: ServicePlan, around: Surroundings) -> Member:
+    """What the service is on its host."""
     service, engine = plan.service, plan.engine
     encodings = bool(plan.encodings)
-    command = engine_command(
-        engine.command,
-        plan.flags,
-        {
-            "model": model_path(plan, around),
-            "port": str(service.port),
-            "listen": service.listen,
-            "served_as": plan.model.served_as,
-            **_draft(plan, around),
-        },
-    )
+    address = None if plan.cluster is None else plan.cluster.addresses[plan.host]
+    command = engine_command(engine.command, _flags(plan), _placeholders(plan, around))
     run = run_arguments(
         plan.name,
         around.image,
         command,
         container=service.container if service.container is not None else engine.container,
         mounts=mounts(plan.name, engine.caches, home=around.home, encodings=encodings),
-        secret_files=tuple(_secret_files(plan, around)),
+        # Who has no API has no key to it either.
+        secret_files=() if plan.is_worker else tuple(_secret_files(plan, around)),
+        at_start=found_at_start(engine, service.environment, address),
     )
     unit = render_unit(
         UnitText(
@@ -163,9 +185,30 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
             systemd=around.systemd,
             home=around.home,
             listen=service.listen,
-            watched=service.watchdog.enabled,
+            watched=service.watchdog.enabled and not plan.is_worker,
+            spans=plan.cluster is not None,
         )
     )
+    return Member(
+        host=plan.host,
+        address=address or "",
+        command=command,
+        environment=environment(engine, service.environment, home=around.home, encodings=encodings, address=address),
+        unit=unit,
+        watch=_watch(plan),
+    )
+
+
+def build_release(plan: ServicePlan, around: Surroundings) -> Release:
+    """Everything that decides how the service serves. Equal inputs give an equal id, on every host.
+
+    A service that spans hosts is one release on all of them.
+    """
+    service, cluster = plan.service, plan.cluster
+    members = [_part(plan, around)]
+    if cluster is not None:
+        members = [_part(replace(plan, host=host), around) for host in cluster.hosts]
+    head = members[0]
     return Release(
         service=plan.name,
         engine=service.engine,
@@ -176,9 +219,10 @@ def build_release(plan: ServicePlan, around: Surroundings) -> Release:
         draft=None if plan.draft is None else plan.draft.repository,
         draft_commit=None if plan.draft is None else around.draft_commit or "unknown",
         encodings={name: encoding.sha256 for name, encoding in sorted(plan.encodings.items())},
-        command=command,
-        environment=environment(engine, service.environment, home=around.home, encodings=encodings),
+        command=head.command,
+        environment=head.environment,
         secrets=_fingerprints(plan, around),
-        unit=unit,
-        watch=_watch(plan),
+        unit=head.unit,
+        watch=head.watch,
+        members=None if cluster is None else tuple(members),
     )

@@ -10,11 +10,13 @@ from modules.spec.engine import Container, Engine
 DOCKER = "/usr/bin/docker"
 
 
-def environment(engine: Engine, extra: Mapping[str, str], *, home: str, encodings: bool) -> dict[str, str]:
+def environment(
+    engine: Engine, extra: Mapping[str, str], *, home: str, encodings: bool, address: str | None = None
+) -> dict[str, str]:
     """What the engine's process sees, without secrets.
 
     `extra` (the fleet file's) wins over the engine's, and both over what keeps it from the network: all that it needs
-    is on the host.
+    is on the host. `address`: of the host between the members of a cluster.
     """
     offline = {
         "HF_HUB_CACHE": layout.hub_cache(home),
@@ -27,7 +29,29 @@ def environment(engine: Engine, extra: Mapping[str, str], *, home: str, encoding
         # Harmony's own, then Python's and Rust's tiktoken, which look there by the sha1 of the published URL.
         for name in ("TIKTOKEN_ENCODINGS_BASE", "TIKTOKEN_CACHE_DIR", "TIKTOKEN_RS_CACHE_DIR"):
             offline[name] = str(layout.ENCODINGS)
-    return dict(sorted({**offline, **engine.environment, **extra}.items()))
+    own = engine.environment if address is None else spanning_environment(engine, address)
+    return dict(sorted({**offline, **own, **extra}.items()))
+
+
+def spanning_environment(engine: Engine, address: str) -> dict[str, str]:
+    """The engine's variables on a member of a cluster: what keeps it to its own host makes way for the others."""
+    spread = engine.multi_node
+    if spread is None:
+        return engine.environment
+    found_at_start = {*spread.interface_variables, *spread.hca_variables}
+    own = {name: value for name, value in engine.environment.items() if name not in found_at_start}
+    return {**own, **spread.environment, **dict.fromkeys(spread.address_variables, address)}
+
+
+def found_at_start(engine: Engine, extra: Mapping[str, str], address: str | None) -> tuple[str, ...]:
+    """Words for `start_container.py`: variables that follow from what the host's network is called when it starts."""
+    spread = engine.multi_node
+    if spread is None or address is None:
+        return ()
+    words = ["--address", address]
+    words += [f"--interface-variable={name}" for name in spread.interface_variables if name not in extra]
+    words += [f"--hca-variable={name}" for name in spread.hca_variables if name not in extra]
+    return tuple(words)
 
 
 def mounts(service: str, caches: Mapping[str, str], *, home: str, encodings: bool) -> tuple[str, ...]:
@@ -49,8 +73,12 @@ def run_arguments(
     container: Container,
     mounts: tuple[str, ...],
     secret_files: tuple[str, ...],
+    at_start: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """`docker run …`. Devices are given to `start_container.py`, which asks the host whether they are there."""
+    """`docker run …`. Devices are given to `start_container.py`, which asks the host whether they are there.
+
+    `at_start`: what else that program is to find out.
+    """
     words = [DOCKER, "run", "--rm", "--pull", "never"]
     words += ["--name", layout.container_name(service), "--label-file", layout.label_file(service)]
     words += ["--network", "host", "--ipc", container.ipc]
@@ -74,4 +102,4 @@ def run_arguments(
     for device in container.devices:
         starter += ["--device", device]
     run = [*words, image, *command]
-    return tuple([*starter, "--", *run] if container.devices else run)
+    return tuple([*starter, *at_start, "--", *run] if container.devices or at_start else run)

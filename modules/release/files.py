@@ -32,16 +32,19 @@ def environment_text(variables: Mapping[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))
 
 
-def release_files(release: Release, secrets: Mapping[str, str]) -> tuple[HostFile, ...]:
-    """Unit, environment and labels; the watch's unit and the secrets where there are any."""
-    service = release.service
+def release_files(release: Release, secrets: Mapping[str, str], host: str = "") -> tuple[HostFile, ...]:
+    """Unit, environment and labels; the watch's unit and the secrets where there are any.
+
+    `host`: whose files, of a release that spans hosts.
+    """
+    service, part = release.service, release.on(host)
     files = [
-        HostFile(layout.unit_file(service), release.unit),
-        HostFile(layout.environment_file(service), environment_text(release.environment)),
+        HostFile(layout.unit_file(service), part.unit),
+        HostFile(layout.environment_file(service), environment_text(part.environment)),
         HostFile(layout.label_file(service), f"tinderbox.service={service}\ntinderbox.release={release.id}\n"),
     ]
-    if release.watch:
-        files.append(HostFile(layout.watch_unit_file(service), release.watch))
+    if part.watch:
+        files.append(HostFile(layout.watch_unit_file(service), part.watch))
     if secrets:
         files.append(HostFile(layout.secret_file(service), environment_text(secrets), secret=True))
     return tuple(files)

@@ -71,6 +71,26 @@ def label_file(service: str) -> str:
     return str(SETTINGS / f"{service}.labels")
 
 
+def pair_unit_name(service: str) -> str:
+    """The unit that keeps a service together over its hosts. No service can have a name with @ in it."""
+    return f"tinderbox-pair@{service}.service"
+
+
+def pair_unit_file(service: str) -> str:
+    """Where that unit's text lies."""
+    return f"/etc/systemd/system/{pair_unit_name(service)}"
+
+
+def pair_file(service: str) -> str:
+    """Who belongs to the service's cluster, and where the head is."""
+    return str(SETTINGS / f"{service}.pair.json")
+
+
+def pair_key_file(service: str) -> str:
+    """By what the members know each other (0600)."""
+    return str(SETTINGS / f"{service}.pair.key")
+
+
 def cache_directory(service: str, cache: str) -> str:
     """A cache of the engine that outlives its container: a link that each start sets (modules/hostside/caches.py)."""
     return str(STATE / "caches" / service / cache)

@@ -29,6 +29,7 @@ class UnitText:
     """What the template needs. `start_s`: seconds until a start counts as failed.
 
     `home`: of the weights, whose file system a start waits for. `listen`: the address at which the engine is asked.
+    `spans`: it is one of several hosts' parts.
     """
 
     service: str
@@ -41,6 +42,7 @@ class UnitText:
     home: str
     listen: str
     watched: bool = False
+    spans: bool = False
 
 
 def word(text: str) -> str:
@@ -97,6 +99,12 @@ def render_watch(service: str, watch: tuple[str, ...], every_s: float) -> str:
     return str(text)
 
 
+def render_pair(service: str) -> str:
+    """Text of the unit that keeps a service together over its hosts."""
+    agent = (layout.PYTHON, str(layout.PROGRAMS / "pair_agent.py"), service)
+    return str(_template("pair.unit.j2").render(service=service, agent=lines(agent), state=layout.STATE))
+
+
 def _program(name: str, *words: str) -> str:
     return " ".join(word(one) for one in (layout.PYTHON, str(layout.PROGRAMS / name), *words))
 
@@ -115,6 +123,8 @@ def render_unit(unit: UnitText) -> str:
         memory_return=_program("memory_return.py", layout.memory_file(unit.service), layout.before_file(unit.service)),
         watch=layout.watch_unit_name(unit.service) if unit.watched else None,
         prepare_start=_program("prepare_start.py", unit.service),
+        condition=_program("pair_condition.py", unit.service) if unit.spans else None,
+        pair=layout.pair_unit_name(unit.service),
         docker=DOCKER,
         container=layout.container_name(unit.service),
         attempts=START_ATTEMPTS,

@@ -83,6 +83,27 @@ class ReadinessOverride(Strict):
     refused_log: tuple[Pattern, ...] | None = None
 
 
+class MultiNode(Strict):
+    """How an engine spans hosts, one process group over all of them.
+
+    `flags`: on every member, where `{nodes}`, `{rank}`, `{master}` and `{master_port}` stand for the cluster's;
+    `worker_flags`: on all but the head, on top. `sizes`: flags whose product is the number of hosts; the first is set
+    to it where the service sets none. `address_variables`: get the member's address; `interface_variables`: the
+    network interface that has it; `hca_variables`: the RoCE devices whose link is up. Those are asked of the host at
+    each start.
+    """
+
+    flags: Flags
+    worker_flags: Flags = {}
+    sizes: tuple[FlagName, ...] = Field(min_length=1)
+    address_variables: tuple[VariableName, ...] = ()
+    interface_variables: tuple[VariableName, ...] = ()
+    hca_variables: tuple[VariableName, ...] = ()
+    environment: dict[VariableName, EnvironmentValue] = {}
+    source: str
+    verified: str = "unverified on hardware"
+
+
 class Engine(Strict):
     """A program that serves.
 
@@ -92,7 +113,8 @@ class Engine(Strict):
     takes its API key; null: it takes none. `speculative`: method → flags for a draft model, where `{draft}` stands for
     its path, `{draft_tokens}` for how many tokens it proposes, `{draft_tokens_and_one}` for one more. `process`:
     regular expression over the host's process list that finds it.
-    `native_fp4`: it is meant to compute in FP4, and an image without such code in it is refused.
+    `native_fp4`: it is meant to compute in FP4, and an image without such code in it is refused. `multi_node`: how it
+    spans hosts; null: it can not.
     """
 
     recipe: str
@@ -107,6 +129,7 @@ class Engine(Strict):
     speculative: dict[DraftMethod, Flags] = {}
     process: str
     native_fp4: bool = False
+    multi_node: MultiNode | None = None
     source: str
     verified: str = "unverified on hardware"
 

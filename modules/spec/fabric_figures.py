@@ -22,7 +22,10 @@ class Reach(Strict):
 
 
 class FabricFigures(Strict):
-    """Of one topology. `rdma_gbps`: of one half of a port, in Gb/s. `nccl_gbs`: bus bandwidth over all, in GB/s."""
+    """Of one topology. `rdma_gbps`: of one half of a port, in Gb/s. `nccl_gbs`: bus bandwidth over all, in GB/s.
+
+    `verified`: whether this project has measured it on hardware.
+    """
 
     rdma_gbps: Reach
     nccl_gbs: Reach | None = None

@@ -24,6 +24,7 @@ from modules.spec.base import (
     is_loopback,
     named_or_written_out,
 )
+from modules.spec.cluster import Cluster
 from modules.spec.engine import Container, DraftMethod, Flags, ReadinessOverride
 from modules.spec.fabric import Fabric
 from modules.spec.gate import Gate
@@ -184,7 +185,7 @@ class Service(Strict):
     `engine`, `model`, `gate`: names in the catalog; model and gate may also be written out. `flags`: on top of the
     profile's; a value of false takes a flag away. `api_key`: name of a secret; where `listen` is not loopback and
     none is named, the host makes a key of its own. `memory_plan`: whether a service that does not fit into the
-    machine's memory by its plan is refused. `watchdog`: how it is watched.
+    machine's memory by its plan is refused. `watchdog`: how it is watched. `cluster`: the hosts that it spans.
     """
 
     engine: str
@@ -202,6 +203,7 @@ class Service(Strict):
     memory_plan: Literal["refuse", "warn"] = "refuse"
     speculative: Speculative | None = None
     watchdog: Watchdog = Watchdog()
+    cluster: Cluster | None = None
 
     @property
     def is_open(self) -> bool:

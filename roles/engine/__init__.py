@@ -11,6 +11,7 @@ from pyinfra.api import deploy
 from modules.facts.survey import Question
 from modules.fleet import HostPlan
 from modules.operations.engine import service_running, service_there
+from modules.operations.pair import pair_linked, part_follows, part_staged
 from roles.rollout import held_to_strategy
 
 
@@ -25,4 +26,11 @@ def engine(plan: HostPlan) -> None:
     """Start what is to be started; leave alone what serves already."""
     held_to_strategy(plan=plan)
     for service in host.loop(list(plan.services)):
-        service_running(name=f"Service {service.name}", plan=service, services=plan)
+        if service.cluster is not None:
+            pair_linked(name=f"Hosts of {service.name}", plan=service)
+        if service.is_worker:
+            part_staged(name=f"Part of {service.name}", plan=service, services=plan)
+        else:
+            service_running(name=f"Service {service.name}", plan=service, services=plan)
+        if service.is_worker:
+            part_follows(name=f"Part of {service.name} as on its head", plan=service, services=plan)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyinfra.api import deploy
 
+from modules.facts.survey import Question
 from modules.fleet import HostPlan
-from modules.operations.fabric import fabric_answers, fabric_settled
+from modules.operations.fabric import fabric_answers, fabric_settled, fabric_there
+
+
+def questions(plan: HostPlan) -> Iterator[Question[Any]]:
+    """What this stage asks; nothing of a host without a fabric."""
+    if plan.settings.fabric is not None:
+        yield fabric_there(plan.settings.fabric, plan.name, plan.simulated)
 
 
 @deploy("Fabric")

@@ -17,7 +17,7 @@ def judge(state: MachineState | NoPython, plan: HostPlan, lock: Lock) -> list[Fi
         remedy = "install it on the host: `sudo apt-get install python3`"
         return [Finding(Severity.BLOCKED, "python3", state.said, "python3 3.10 or newer", remedy)]
     findings = [
-        *judge_system(state, plan.settings.hardware),
+        *judge_system(state, plan.settings.hardware, plan.settings.fabric),
         *judge_gpu(state, plan.settings.hardware),
         *judge_space(state, plan, lock),
     ]

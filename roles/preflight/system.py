@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from modules.fabric.kernel import ARGUMENT, needs_argument
 from modules.facts.machine import MachineState
+from modules.spec.fabric import Fabric
 from modules.spec.settings import Hardware
 from roles.preflight.finding import Finding, Severity
 from roles.preflight.sudo import sudo_finding
@@ -14,22 +16,23 @@ _PYTHON = (3, 10)
 _UBUNTU = "24.04"
 # Panics: https://forums.developer.nvidia.com/t/366026
 _PANICS = re.compile(r"6\.17\.0-1008(\D|$)")
-# Kexec handover takes the memory that RDMA registers: ibv_reg_mr fails, CmaFree exceeds CmaTotal.
-_HANDOVER = re.compile(r"7\.0\.0-\d+")
 
 
-def judge_system(state: MachineState, hardware: Hardware) -> Iterator[Finding]:
+def judge_system(state: MachineState, hardware: Hardware, fabric: Fabric | None = None) -> Iterator[Finding]:
     """Findings on the system; lab hosts may be of another architecture and distribution."""
     yield from _sudo(state)
     yield from _python(state)
     if not hardware.simulated:
         yield from _architecture(state)
         yield from _distribution(state)
-        yield from _kernel(state)
+        yield from _kernel(state, fabric)
     elif state.os.id not in {"ubuntu", "debian"}:
         yield _blocked("operating system", state.os.name, "Debian or Ubuntu", "make the lab's hosts by `make lab-up`")
     yield from _memory(state, hardware)
     yield from _reboot(state)
+    if state.fabric and fabric is None:
+        what = "Tinderbox configured QSFP ports here, and the fleet file has no fabric for this host any more"
+        yield Finding(Severity.NOTE, "fabric", what, remedy="`pyinfra inventory.py deploys/fabric.py -y` undoes it")
     for oddity in state.oddities:
         yield Finding(Severity.NOTE, "not understood", oddity)
 
@@ -73,7 +76,7 @@ def _distribution(state: MachineState) -> Iterator[Finding]:
     )
 
 
-def _kernel(state: MachineState) -> Iterator[Finding]:
+def _kernel(state: MachineState, fabric: Fabric | None) -> Iterator[Finding]:
     if _PANICS.match(state.kernel):
         yield _blocked(
             "kernel",
@@ -81,13 +84,20 @@ def _kernel(state: MachineState) -> Iterator[Finding]:
             "another one, 6.17.0-1029 or newer",
             "update the host (`sudo apt-get update && sudo apt-get dist-upgrade`) and restart it",
         )
-    if _HANDOVER.match(state.kernel) and "kho=off" not in state.kernel_arguments:
-        yield _blocked(
-            "kernel",
-            f"{state.kernel} without kho=off: its kexec handover keeps memory that RDMA then can not register",
-            "kho=off on the kernel's command line",
-            "add kho=off to GRUB_CMDLINE_LINUX in /etc/default/grub, run `sudo update-grub` and restart the host",
-        )
+    if not needs_argument(state.kernel) or ARGUMENT in state.kernel_arguments:
+        return
+    what = f"{state.kernel} without {ARGUMENT}: its kexec handover keeps memory that RDMA then can not register"
+    wanted = f"{ARGUMENT} on the kernel's command line"
+    if fabric is not None:
+        # Stage fabric is yet to come, and gives it to the next boot.
+        yield Finding(Severity.SLOW, "kernel", what, wanted, "restart the host after this run: stage fabric sets it")
+        return
+    yield _blocked(
+        "kernel",
+        what,
+        wanted,
+        f"add {ARGUMENT} to GRUB_CMDLINE_LINUX in /etc/default/grub, run `sudo update-grub` and restart the host",
+    )
 
 
 def _reboot(state: MachineState) -> Iterator[Finding]:

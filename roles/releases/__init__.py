@@ -11,6 +11,7 @@ from modules.facts.releases import HostReleases
 from modules.fleet import HostPlan, ServicePlan
 from modules.operations.asked import REMOVE, SERVICE, asked_removals, asked_service
 from modules.operations.image_pruning import images_pruned
+from modules.operations.pair import members_here, part_follows
 from modules.operations.releases import service_removed, service_rolled_back, service_stopped
 from modules.operations.require import require
 from modules.operations.weights import Wanted, wish_of
@@ -37,14 +38,24 @@ def chosen(plan: HostPlan) -> list[ServicePlan]:
 def rollback(plan: HostPlan) -> None:
     """Have the last good release, or the named one, in the place of what serves."""
     for service in host.loop(chosen(plan)):
-        service_rolled_back(name=f"Release of {service.name}", plan=service)
+        if service.cluster is not None:
+            members_here(name=f"Hosts of {service.name}", plan=service)
+        if not service.is_worker:
+            service_rolled_back(name=f"Release of {service.name}", plan=service)
+        else:
+            part_follows(name=f"Part of {service.name} as on its head", plan=service)
 
 
 @deploy("Stop")
 def stop(plan: HostPlan) -> None:
     """Have the services stopped."""
     for service in host.loop(chosen(plan)):
-        service_stopped(name=f"Service {service.name}", service=service.name)
+        if service.cluster is not None:
+            members_here(name=f"Hosts of {service.name}", plan=service)
+        if not service.is_worker:
+            service_stopped(name=f"Service {service.name}", service=service.name)
+        else:
+            part_follows(name=f"Part of {service.name} as on its head", plan=service)
 
 
 @deploy("Remove")

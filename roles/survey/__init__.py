@@ -6,10 +6,10 @@ from pyinfra import host
 
 from modules.fleet import HostPlan
 from modules.operations import survey
-from roles import cuda, encodings, engine, gate, gateway, image, runtime, site, system, weights
+from roles import cuda, encodings, engine, fabric, gate, gateway, image, monitoring, runtime, site, system, weights
 from roles.weights import load
 
-STAGES = (site, system, cuda, runtime, image, encodings, weights, load, engine, gate, gateway)
+STAGES = (site, system, fabric, cuda, runtime, image, encodings, weights, load, engine, gate, monitoring, gateway)
 
 
 def surveyed(plan: HostPlan) -> None:

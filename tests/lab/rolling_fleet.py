@@ -1,4 +1,4 @@
-"""A fleet of lab hosts that serve by the fake engine, with a strategy, and what its hosts know of rollouts."""
+"""Four lab hosts that serve by the fake engine behind a gateway, with a strategy, and what they know of rollouts."""
 
 from __future__ import annotations
 
@@ -8,52 +8,48 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from modules.lab.layout import ROOT
-from tests.lab.fake_release import CUTLASS, PORT, READINESS, SERVICE, recipe
+from tests.lab.behind_gateway import GATEWAY_HOST, gateway_settings, service_of, write_keys
+from tests.lab.fake_release import SERVICE
 from tests.lab.lab_driver import Lab
 
 HOSTS = ("spark-1", "spark-2", "spark-3", "spark-4")
-# Some 30 tokens a second: no busy machine takes it for the slow one, of 2, nor does it make one busy.
-STEADY = "0.03"
+# Ten tokens a second: a reply is always under way, and four clients cost a busy machine little. The slow one makes 2.
+PACE_S, SLOW_S = "0.1", "0.5"
 GATE: dict[str, Any] = {
     "client": "controller",
     "workload": {"pp": [16], "tg": [8], "runs": 2, "coherence": False, "time_limit_s": 180},
     "most_runs": 2,
-    "thresholds": {"tg8@pp16 c1": {"min": 6}},
+    "thresholds": {"tg8@pp16 c1": {"min": 5}},
 }
-STRATEGY = {"canary": 1, "batch": 2, "max_failures": 0, "soak": "15s"}
+STRATEGY = {"canary": 1, "batch": 2, "max_failures": 0, "soak": "10s"}
 _LEDGER = f"/var/lib/tinderbox/ledger/{SERVICE}"
 _PAUSE_S = 0.2
 
 
-def fleet_of(
-    lab: Lab,
-    name: str,
-    /,
-    *,
-    strategy: Mapping[str, Any] | None = None,
-    service: Mapping[str, Any] | None = None,
-    change: Callable[[dict[str, Any]], None] = lambda _: None,
-    **environment: str,
-) -> Path:
-    """A fleet file of the four hosts, whose only service is a release of the fake engine with that environment."""
+def fleet_of(lab: Lab, /, *, strategy: Mapping[str, Any] | None = None, **environment: str) -> Path:
+    """The fleet file of the four hosts, all of which serve one release of the fake engine, behind one's gateway.
+
+    It is written to the same place each time, as its owner edits it. `strategy`: another than the usual one.
+    `environment`: of the engine, by which releases differ.
+    """
+    secrets = write_keys(lab)
 
     def write(content: dict[str, Any]) -> None:
-        content["fleet"] = "rolling"
-        content["hosts"] = {host: content["hosts"][host] for host in HOSTS}
-        content["strategy"] = dict(STRATEGY if strategy is None else strategy)
-        wish = content["defaults"]["services"]["gpt-oss"]
-        wish |= {"port": PORT, "gate": GATE, "image": {"recipe": recipe(lab)}, "readiness": READINESS}
-        wish |= {"environment": {"FAKE_SAYS": CUTLASS, "FAKE_TOKEN_S": STEADY, **environment}, **(service or {})}
+        content |= {"fleet": "rolling", "secrets": secrets, "strategy": dict(strategy or STRATEGY)}
+        wish = service_of(lab, {"gate": GATE}, FAKE_TOKEN_S=environment.pop("FAKE_TOKEN_S", PACE_S), **environment)
         content["defaults"]["services"] = {SERVICE: wish}
-        change(content)
+        content["hosts"] = {host: content["hosts"][host] for host in HOSTS}
+        for host, entry in content["hosts"].items():
+            entry["settings"] = {"network": {"peer_address": lab.address(host)}}
+        content["hosts"][GATEWAY_HOST]["settings"]["gateway"] = gateway_settings()
 
-    return lab.write_fleet(f"rolling-{name}", write)
+    return lab.write_fleet("rolling", write)
 
 
 @dataclass(frozen=True)

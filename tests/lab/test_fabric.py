@@ -14,7 +14,7 @@ import pytest
 from tests.lab.fabric_lab import NETPLAN, addresses, changes, fleet_with, lay, of_the_host, settle, with_netplan
 from tests.lab.lab_driver import Lab
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 PAIR = ("spark-1", "spark-2")
 SNAPSHOTS = Path(__file__).parents[1] / "samples" / "netplan"
 PROGRAM = "/usr/local/lib/tinderbox/fabric_apply.py"
@@ -37,39 +37,6 @@ def cabled(pair: Lab) -> Iterator[Lab]:
         pair.ssh(host, "sudo netplan generate; sudo networkctl reload")
 
 
-def test_netplan_takes_every_file_that_is_rendered(pair: Lab) -> None:
-    rendered = {path.stem: path.read_text() for path in sorted(SNAPSHOTS.glob("*.yaml"))}
-    assert len(rendered) == 9
-    script = ["set -e; cd /tmp; rm -rf generate"]
-    for renderer in ("networkd", "NetworkManager"):
-        for name, text in rendered.items():
-            root = f"generate/{renderer}/{name}"
-            script += [
-                f"mkdir -p {root}/etc/netplan",
-                f"echo 'network: {{version: 2, renderer: {renderer}}}' > {root}/etc/netplan/01-all.yaml",
-                f"cat > {root}/etc/netplan/40-cx7.yaml <<'END'\n{text}END",
-                f"chmod 600 {root}/etc/netplan/*; netplan generate --root-dir {root} 2>&1",
-            ]
-    script += [
-        "cd generate",
-        "grep -rE '^(MTUBytes|mtu|Address|address1|LinkLocalAddressing)=' --include '*.network' --include '*.nmc*' .",
-    ]
-    pair.write("spark-2", "/tmp/generate.sh", "\n".join(script) + "\n")
-
-    run = pair.ssh("spark-2", "sudo sh /tmp/generate.sh; sudo rm -rf /tmp/generate /tmp/generate.sh")
-    said = run.stdout.splitlines()
-
-    for name, text in rendered.items():
-        wanted = [line.split("[")[1].rstrip("]") for line in text.splitlines() if "addresses:" in line]
-        for renderer in ("networkd", "NetworkManager"):
-            lines = [line.partition(":")[2] for line in said if line.startswith(f"./{renderer}/{name}/")]
-            given = [line.partition("=")[2] for line in lines if line.startswith(("Address=", "address1="))]
-            assert sorted(given) == sorted(wanted)
-            assert sum(line in {"MTUBytes=9000", "mtu=9000"} for line in lines) == len(wanted)
-            assert lines.count("LinkLocalAddressing=no") == (len(wanted) if renderer == "networkd" else 0)
-
-
-@pytest.mark.long
 def test_a_pair_is_shown_configured_read_back_repaired_and_undone(cabled: Lab) -> None:
     fleet, none = fleet_with(cabled, "pair", PAIR, {"topology": "direct"}), fleet_with(cabled, "none", PAIR, None)
     settle(cabled, none)
@@ -105,7 +72,6 @@ def test_a_pair_is_shown_configured_read_back_repaired_and_undone(cabled: Lab) -
     assert changes(settle(cabled, none)) == 0
 
 
-@pytest.mark.long
 def test_the_cable_that_fails_is_named_with_what_is_wrong(cabled: Lab) -> None:
     fleet = fleet_with(cabled, "pair", PAIR, {"topology": "direct"})
     assert settle(cabled, fleet).rc == 0
@@ -137,7 +103,6 @@ def test_the_cable_that_fails_is_named_with_what_is_wrong(cabled: Lab) -> None:
     assert NETPLAN in cabled.ssh("spark-1", f"ls {NETPLAN}").stdout
 
 
-@pytest.mark.long
 def test_what_others_configured_is_refused_adopted_and_brought_back(cabled: Lab) -> None:
     fleet = fleet_with(cabled, "pair", PAIR, {"topology": "direct"})
     adopting = fleet_with(cabled, "adopt", PAIR, {"topology": "direct", "adopt": True})
@@ -166,7 +131,6 @@ def test_what_others_configured_is_refused_adopted_and_brought_back(cabled: Lab)
     cabled.ssh("spark-1", "sudo rm /etc/netplan/60-own.yaml")
 
 
-@pytest.mark.long
 def test_a_change_that_fails_or_that_nobody_confirms_is_taken_back(cabled: Lab) -> None:
     fleet, none = fleet_with(cabled, "pair", PAIR, {"topology": "direct"}), fleet_with(cabled, "none", PAIR, None)
     settle(cabled, none)

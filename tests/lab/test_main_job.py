@@ -91,6 +91,16 @@ def test_a_dry_run_shows_no_change(lab: Lab, main_fleet: Path) -> None:
     assert drift.rc == 0, drift.text
 
 
+@pytest.mark.usefixtures("settled")
+def test_a_second_run_takes_few_round_trips(lab: Lab, main_fleet: Path, tmp_path: Path) -> None:
+    counted = tmp_path / "round-trips"
+    words = ["env", f"ROUND_TRIPS={counted}", sys.executable, "-m", "benchmarks.counted_pyinfra"]
+    run = lab.tinderbox([*words, "--yes", "inventory.py", "deploys/spark.py"], fleet=main_fleet)
+    assert run.rc == 0, run.text
+    # Preflight, the hold, and one survey of all that the stages ask.
+    assert int(counted.read_text()) == 3, run.text
+
+
 # Stage gate alone is there to be asked for a measurement (tests/lab/test_gate_workloads.py).
 @pytest.mark.usefixtures("settled")
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "gate"])

@@ -57,7 +57,7 @@ COLLECTED = f"tinderbox_collected_timestamp_seconds{{{HOST}}}"
 CLOCK, BUSY = f'tinderbox_gpu_sm_clock_hertz{{{HOST},gpu="0"}}', f'tinderbox_gpu_utilization_ratio{{{HOST},gpu="0"}}'
 AVAILABLE, RESERVE = f"tinderbox_memory_available_bytes{{{HOST}}}", f"tinderbox_memory_reserve_bytes{{{HOST}}}"
 DISK = f'{HOST},mountpoint="/",fstype="ext4"'
-CHECKED = 'tinderbox_drift_checked_timestamp_seconds{fleet="office"}'
+CHECKED = 'tinderbox_nightly_last_run_timestamp_seconds{fleet="office"}'
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,9 @@ CASES = (
     Case(
         "Drift",
         "it could not be looked at",
-        {f'tinderbox_drift_state{{{HOST},state="unknown"}}': phases(0, 1)},
+        {'tinderbox_drift_unknown_hosts{fleet="office"}': phases(0, 1)},
     ),
-    Case("Drift", "it differs", {f"tinderbox_drift_differences{{{HOST}}}": phases(0, 3)}),
+    Case("Drift", "it differs", {'tinderbox_drift_hosts{fleet="office"}': phases(0, 3)}),
     Case("NightlyCheckMissing", "the last is old", {CHECKED: fresh()}),
     Case(
         "NightlyCheckMissing",
@@ -215,7 +215,7 @@ def test_a_wrong_expectation_is_found(promtool: Path, tmp_path: Path) -> None:
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(document))
     test = {
         "interval": "1m",
-        "input_series": [{"series": f"tinderbox_drift_differences{{{HOST}}}", "values": "3x20"}],
+        "input_series": [{"series": 'tinderbox_drift_hosts{fleet="office"}', "values": "3x20"}],
         "promql_expr_test": [counted("Drift", 15, firing=True)],
     }
     (tmp_path / "tests.yml").write_text(

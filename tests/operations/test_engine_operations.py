@@ -146,7 +146,16 @@ def test_a_host_that_serves_the_release_gets_nothing() -> None:
     # One round trip, which asks for all that decides.
     ((_, asked),) = host.asked
     assert asked["image"] == IMAGE
-    assert len(asked["files"]) == 6
+    assert len(asked["files"]) == 7
+
+
+def test_one_that_a_cut_run_has_left_drained_is_opened_where_no_gate_does_it() -> None:
+    closed = replace(SERVING, closed=True)
+    # Its gate looks at it next.
+    assert given(closed)[1] == []
+    host, (opened,) = given(closed, replace(PLAN, gate=None))
+    assert opened.get_raw_value() == "/usr/bin/python3 /usr/local/lib/tinderbox/drain.py open gpt-oss"
+    assert host.noops
 
 
 def test_a_host_is_told_which_services_belong_on_it_without_a_start() -> None:

@@ -19,7 +19,7 @@ from modules.fleet.files import DATASETS
 from modules.gating import Verdict, measurement_of, thresholds_id, workload_id
 from modules.gating.decision import decide
 from modules.gating.noted import judgement_document
-from modules.operations import gate_memory, start_job
+from modules.operations import drain, gate_memory, start_job
 from modules.operations.gate import gate_passed
 from modules.reporting.measured import Figure, Measured, MeasuredService
 from modules.spec.gate import Gate
@@ -107,6 +107,22 @@ def test_a_new_release_is_measured_judged_and_noted() -> None:
     assert request["good"] is True
     assert request["judgement"] == NOTED
     assert measuring(start) == {"measure": {"benchy": 3}, "budget": 1920.0, "append": False}
+
+
+def test_behind_a_gateway_it_is_drained_before_it_is_measured() -> None:
+    behind = replace(PASSED, last_good=None, result=None, has_gateway=True)
+    _, (hold, start, follow, _) = given(behind, with_result(PASSED, judgement=None))
+    assert hold.get_raw_value() == "/usr/bin/python3 /usr/local/lib/tinderbox/drain.py hold gpt-oss"
+    assert "run_gate.py" in start.get_raw_value()
+    # What comes to nothing has the good release back in its gateways' turn.
+    assert follow.function is drain.measured
+    assert follow.args[-1] == "gpt-oss"
+
+
+def test_one_that_a_cut_run_has_left_drained_is_sent_requests_again() -> None:
+    _, (opened,) = given(replace(PASSED, has_gateway=True, closed=True))
+    assert opened.get_raw_value() == "/usr/bin/python3 /usr/local/lib/tinderbox/drain.py open gpt-oss"
+    assert given(replace(PASSED, has_gateway=True))[1] == []
 
 
 def test_a_release_that_another_run_has_put_in_force_since_is_not_measured_for_this_one(

@@ -195,6 +195,7 @@ def test_one_that_has_served_for_so_long_already_is_not_waited_for(monkeypatch: 
         (young(5.0, active="failed"), "its unit is failed"),
         (young(5.0, current="former"), "release former is in force"),
         (replace(RELEASES, proved_s=None), "is not the last good one"),
+        (young(5.0, closed=True), "it takes no requests of its gateways"),
     ],
 )
 def test_a_canary_that_does_not_last_fails_and_that_is_told(

@@ -113,9 +113,10 @@ def staged(machine: Machine, *releases: str) -> Machine:
 
 def test_a_ready_release_is_noted_and_left_for_its_gate(machine_of: Make) -> None:
     machine = staged(machine_of({"new"}), "new")
-    assert machine.program("new", "--by", "me@here") == 0
+    assert machine.program("new", "--by", "me@here", "--rollout", "5f3a1c2b: canary") == 0
     assert names(machine, "new") == ["activated", "ready"]
     assert events(machine, "new")[0]["by"] == "me@here"
+    assert events(machine, "new")[0]["rollout"] == "5f3a1c2b: canary"
     assert machine.ledger.linked("last-good") is None
     assert machine.seen().pending is not None
 

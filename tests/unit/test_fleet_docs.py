@@ -15,7 +15,7 @@ from modules.spec.settings import HostSettings, Service
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLES = [
     (name, number, block)
-    for name in ("fleet-file.md", "catalog.md", "models.md", "airgap.md", "monitoring.md")
+    for name in ("fleet-file.md", "catalog.md", "models.md", "airgap.md", "monitoring.md", "rolling.md", "pairs.md")
     for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", (DOCS / name).read_text(), re.M | re.S))
 ]
 
@@ -43,6 +43,8 @@ def test_docs_have_examples_of_layers_recipes_secrets_models_and_gates() -> None
         ("airgap.md", 1),
         ("monitoring.md", 0),
         ("monitoring.md", 1),
+        ("rolling.md", 0),
+        ("pairs.md", 0),
     ]
 
 

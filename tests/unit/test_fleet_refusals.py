@@ -8,8 +8,10 @@ import pytest
 
 from modules.fleet import FleetError, load_fleet
 from tests.unit.refused_fleets import (
+    clusters,
     fabrics,
     gates,
+    gateways,
     groups,
     hosts,
     images,
@@ -30,8 +32,10 @@ hosts:
 
 
 REFUSALS = (
+    *clusters.REFUSALS,
     *fabrics.REFUSALS,
     *gates.REFUSALS,
+    *gateways.REFUSALS,
     *groups.REFUSALS,
     *hosts.REFUSALS,
     *images.REFUSALS,

@@ -15,7 +15,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from modules.facts.parse.nvidia_smi_table import parse_table
 from modules.facts.parse.telemetry import parse_telemetry
 from modules.hostside import export_metrics
-from modules.hostside.drift_metrics import drift_families
 from modules.hostside.export_metrics import engine_families, place, serve
 from modules.hostside.exposition import Family, parsed, text_of
 from modules.hostside.gpu_metrics import gpu_families
@@ -320,25 +319,6 @@ def test_a_gate_by_its_verdict_age_figures_and_bounds(tmp_path: Path) -> None:
     bounds = by_name(found, "tinderbox_gate_bound")
     assert {dict(labels)["bound"]: value for labels, value in bounds.items()} == {"min": 50.0, "warn_min": 56.0}
     assert list(by_name(found, "tinderbox_gate_measured_timestamp_seconds").values()) == [1767225600]
-
-
-def test_drift_is_told_of_the_hosts_that_it_is_about_and_of_unknown_ones_no_number(tmp_path: Path) -> None:
-    (tmp_path / "drift").mkdir()
-    hosts = {
-        "spark-1": {"state": "differs", "differences": [{}, {}]},
-        "spark-2": {"state": "same", "differences": []},
-        "spark-3": {"state": "unknown", "differences": []},
-    }
-    (tmp_path / "drift/office.json").write_text(json.dumps({"fleet": "office", "hosts": hosts}))
-    (tmp_path / "drift/cut.json").write_text('{"fleet": ')
-    found = read(text_of(drift_families(tmp_path)))
-    counts = by_name(found, "tinderbox_drift_differences")
-    assert {dict(labels)["host"]: value for labels, value in counts.items()} == {"spark-1": 2.0, "spark-2": 0.0}
-    states = by_name(found, "tinderbox_drift_state")
-    assert {(dict(labels)["host"], dict(labels)["state"]) for labels, value in states.items() if value} == {
-        ("spark-1", "differs"), ("spark-2", "same"), ("spark-3", "unknown")
-    }  # fmt: skip
-    assert list(by_name(found, "tinderbox_drift_checked_timestamp_seconds")) == [(("fleet", "office"),)]
 
 
 def test_the_textfile_goes_with_the_exporter_and_comes_by_rename(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from modules.hostside.configuration_digest import digest_of
 
 # As the programs import each other on a host, so that these are the very modules and errors that they know.
 if TYPE_CHECKING:
@@ -28,20 +31,19 @@ class Machine:
     """A host in a folder, with a systemd and an apt that do what they are told."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.said = folder, list[str]()
+        self.folder, self.said, self.began = folder, list[str](), dict[str, int]()
         self.active, self.installed, self.stays = set[str](), set[str](), True
         for name in ("units", "undo", "etc"):
             (folder / name).mkdir()
         self.promtool(fails=False)
+        (folder / "etc/monitoring.json").write_text(json.dumps({"file": str(folder / "metrics/tinderbox.prom")}))
         monkeypatch.setattr(monitoring_units, "_SETTINGS", folder / "etc/monitoring.json")
         monkeypatch.setattr(monitoring_units, "_PATIENCE_S", 0.05)
         monkeypatch.setattr("time.sleep", lambda _: None)
         etc, tool = folder / "etc", str(folder / "promtool")
         monkeypatch.setattr(monitoring_settings, "in_force", lambda: prometheus_files.in_force(etc))
         monkeypatch.setattr(monitoring_settings, "withdraw", lambda: prometheus_files.withdraw(etc))
-        monkeypatch.setattr(
-            monitoring_settings, "publish", lambda digest, files: prometheus_files.publish(digest, files, etc, tool)
-        )
+        monkeypatch.setattr(monitoring_settings, "publish", lambda files: prometheus_files.publish(files, etc, tool))
         self.system = System(folder / "proc", folder / "undo", folder / "units", self.ask)
 
     def promtool(self, *, fails: bool) -> None:
@@ -55,13 +57,17 @@ class Machine:
             case ("systemctl", "show"):
                 name = command[3]
                 active = "active" if unit in self.active else "inactive"
-                return 0, {"ActiveState": active, "NeedDaemonReload": "no"}[name]
+                began = str(self.began.get(unit, 0))
+                return 0, {
+                    "ActiveState": active, "NeedDaemonReload": "no", "ActiveEnterTimestampMonotonic": began
+                }[name]  # fmt: skip
             case ("dpkg-query", _):
                 return (0, "installed") if unit in self.installed else (1, "")
         self.said.append(" ".join(command[:1] + command[-1:] if command[0] == "apt-get" else command))
         match command[:2]:
             case ("systemctl", "restart"):
                 self.active |= {unit} if self.stays else set()
+                self.began[unit] = round(time.monotonic() * 1e6)
             case ("systemctl", "stop"):
                 self.active -= {unit}
             case ("apt-get", _):
@@ -91,8 +97,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
-def prometheus(digest: str = "d1", files: dict[str, str] | None = None) -> dict[str, Any]:
-    return {"digest": digest, "files": files or FILES}
+def prometheus(rules: str = "groups: []\n") -> dict[str, Any]:
+    files = {**FILES, "rules.yml": rules}
+    return {"digest": digest_of(files), "files": files}
 
 
 def test_a_host_of_which_nothing_is_wished_is_left_alone(machine: Machine) -> None:
@@ -107,11 +114,22 @@ def test_the_exporter_is_started_once_and_again_when_what_it_is_told_changes(mac
     assert machine.apply(exporter=True) == []
     assert "systemctl restart tinderbox-exporter.service" in machine.said
     assert machine.check(exporter=True)["differences"] == []
-    (machine.folder / "etc/monitoring.json").write_text("{}")
+    (machine.folder / "etc/monitoring.json").write_text(json.dumps({"file": str(machine.folder / "other/x.prom")}))
     assert len(machine.check(exporter=True)["differences"]) == 1
     machine.apply(exporter=True)
     machine.active.clear()
     assert machine.check(exporter=True)["differences"] == ["tinderbox-exporter.service does not run"]
+
+
+def test_one_that_was_started_with_an_edited_file_is_started_anew_once_that_is_put_back(machine: Machine) -> None:
+    machine.unit("tinderbox-exporter.service")
+    machine.apply(exporter=True)
+    machine.began["tinderbox-exporter.service"] -= 10_000_000
+    # As it was noted, but younger than the start.
+    machine.unit("tinderbox-exporter.service")
+    assert len(machine.check(exporter=True)["differences"]) == 1
+    machine.apply(exporter=True)
+    assert machine.check(exporter=True)["differences"] == []
 
 
 def test_one_that_does_not_stay_is_told_and_tried_again(machine: Machine) -> None:
@@ -140,34 +158,39 @@ def test_prometheus_gets_a_configuration_that_was_checked_and_reloads_the_next(m
     assert machine.said[-1] == "systemctl restart prometheus.service"
     etc = machine.folder / "etc"
     assert (etc / "prometheus/rules.yml").read_text() == FILES["rules.yml"]
-    assert machine.check(prometheus={"digest": "d1"})["differences"] == []
-    assert machine.apply(prometheus=prometheus("d2", {**FILES, "rules.yml": "# other\n"})) == []
+    assert machine.check(prometheus=prometheus())["differences"] == []
+    assert machine.apply(prometheus=prometheus("# other\n")) == []
     assert machine.said == ["systemctl reload prometheus.service"]
     assert (etc / "prometheus/rules.yml").read_text() == "# other\n"
-    assert sorted(path.name for path in etc.glob("prometheus*")) == ["prometheus", "prometheus-d2"]
+    assert len(list(etc.glob("prometheus*"))) == 2
+    # What is edited there is found, and put back.
+    (etc / "prometheus/rules.yml").write_text("# mine\n")
+    assert machine.check(prometheus=prometheus("# other\n"))["differences"] == ["Prometheus has another configuration"]
+    assert machine.apply(prometheus=prometheus("# other\n")) == []
+    assert (etc / "prometheus/rules.yml").read_text() == "# other\n"
 
 
 def test_a_configuration_that_promtool_refuses_leaves_the_former_in_force(machine: Machine) -> None:
     machine.installs("prometheus")
     machine.apply(prometheus=prometheus())
     machine.promtool(fails=True)
-    (failed,) = machine.apply(prometheus=prometheus("d2"))
+    (failed,) = machine.apply(prometheus=prometheus("# other\n"))
     assert "the former one stays in force" in failed
     assert "asked for check config" in failed
     assert machine.said == []
-    assert prometheus_files.in_force(machine.folder / "etc") == "d1"
-    assert sorted(path.name for path in (machine.folder / "etc").glob("prometheus*")) == ["prometheus", "prometheus-d1"]
+    assert prometheus_files.in_force(machine.folder / "etc") == prometheus()["digest"]
+    assert len(list((machine.folder / "etc").glob("prometheus*"))) == 2
 
 
 def test_what_a_cut_run_left_half_made_goes_with_the_next(machine: Machine) -> None:
     machine.installs("prometheus")
     left = machine.folder / "etc/prometheus-new-abc"
     left.mkdir()
-    # As after a kill between the directory's name and the link, too.
-    (machine.folder / "etc/prometheus-d1").mkdir()
+    # As after a kill before the link had its name, too.
+    (machine.folder / "etc/.prometheus.new").symlink_to(left.name)
     assert machine.apply(prometheus=prometheus()) == []
     assert not left.exists()
-    assert prometheus_files.in_force(machine.folder / "etc") == "d1"
+    assert prometheus_files.in_force(machine.folder / "etc") == prometheus()["digest"]
 
 
 def test_undone_it_is_as_before_but_for_what_prometheus_has_stored(machine: Machine) -> None:
@@ -180,7 +203,7 @@ def test_undone_it_is_as_before_but_for_what_prometheus_has_stored(machine: Mach
     assert machine.apply() == []
     assert "apt-get prometheus" in machine.said
     assert machine.installed == set()
-    assert list((machine.folder / "etc").iterdir()) == []
+    assert [path.name for path in (machine.folder / "etc").iterdir()] == ["monitoring.json"]
     assert list((machine.folder / "units/multi-user.target.wants").iterdir()) == []
     assert json.loads((machine.folder / "undo/system.json").read_text()) == {}
     assert json.loads((machine.folder / "undo/packages.json").read_text()) == {}

@@ -17,6 +17,8 @@ from modules.importer.forms import read_recipe
 from modules.importer.recipe import NoRecipeError, RefusedError, SourceRecipe
 from modules.importer.render import distinct, fleet_text
 from modules.release.arguments import engine_command
+from modules.release.build import build_release
+from tests.unit.release_samples import surroundings
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "recipes"
 CATALOG = load_catalog()
@@ -114,6 +116,17 @@ def started(one: Imported, folder: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", ONE_HOST)
 def test_every_flag_of_a_recipe_is_in_the_command_that_serves_and_no_other(name: str, tmp_path: Path) -> None:
     assert started(imported(name), tmp_path) == ONE_HOST[name]
+
+
+@pytest.mark.parametrize("name", ONE_HOST)
+def test_a_release_can_be_built_of_it(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "imported.yaml"
+    path.write_text(fleet_text([imported(name)], "imported", []))
+    plan = host_plan(load_fleet(path).hosts["spark-1"], CATALOG).services[0]
+    release = build_release(plan, surroundings(draft_commit="b" * 40))
+
+    assert release.model == plan.model.repository
+    assert "{" not in "".join(word for word in release.command if not word.startswith("{"))
 
 
 def test_what_is_not_carried_over_is_told_with_its_reason() -> None:
@@ -220,6 +233,13 @@ def test_commands_inside_a_shells_word_are_read_too() -> None:
     recipe = SourceRecipe(form="sparkrun", name="it", model="a/b", command="bash -c 'vllm serve a/b --seed 1'")
 
     assert server_of(recipe).words == ("a/b", "--seed", "1")
+
+
+def test_doubled_braces_of_json_are_read_as_single_ones() -> None:
+    word = '{{"method": "mtp", "of": {{"a": 1}}}}'
+    recipe = SourceRecipe("sparkrun", "it", "a/b", command=f"vllm serve a/b --speculative-config '{word}'")
+
+    assert server_of(recipe).words[-1] == '{"method": "mtp", "of": {"a": 1}}'
 
 
 def test_flags_are_known_by_their_long_names() -> None:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from modules.monitoring.dashboards import SCHEMA_VERSION, dashboards, queries
 from modules.monitoring.grafana import dashboard_texts
+from modules.monitoring.targets import Watched
 
 HOSTSIDE = Path(__file__).parents[2] / "modules" / "hostside"
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -194,7 +195,9 @@ def test_every_name_in_a_query_is_one_that_somebody_tells(document: dict[str, An
 
 
 def test_each_dashboard_is_one_file_for_grafana() -> None:
-    assert sorted(dashboard_texts("office")) == ["tinderbox-fleet.json", "tinderbox-host.json"]
+    assert sorted(dashboard_texts(Watched("office", ()))) == ["tinderbox-fleet.json", "tinderbox-host.json"]
+    with_one = Watched("office", (), {"spark-1": "127.0.0.1:8405"})
+    assert "tinderbox-gateway.json" in dashboard_texts(with_one)
 
 
 def test_what_is_asked_for_is_shown() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 from modules.catalog import load_catalog
 from modules.fleet import load_fleet
 from modules.fleet.plan import host_plan
+from modules.monitoring.configuration import configuration_files
 from modules.monitoring.plan import WatchPlan, watch_plan
 from modules.monitoring.targets import Watched, watched
 from modules.monitoring.units import (
@@ -22,7 +24,7 @@ from modules.monitoring.units import (
     node_exporter_drop_in,
     prometheus_drop_in,
 )
-from modules.spec.monitoring import Exporters, Prometheus
+from modules.spec.monitoring import Alerts, Exporters, Prometheus
 
 OPEN: dict[str, Any] = {"listen": "10.0.0.12", "scraped_from": ["10.0.0.11"]}
 SERVICE = {"engine": "vllm-mxfp4", "model": "gpt-oss-120b", "gate": "vllm-mxfp4-single-stream"}
@@ -157,3 +159,24 @@ def test_grafana_has_its_password_in_a_file_of_roots_and_nowhere_else(tmp_path: 
     source = yaml.safe_load(str(plan.files["/etc/tinderbox/grafana/provisioning/datasources/tinderbox.yaml"]))
     assert source["datasources"][0]["url"] == "http://127.0.0.1:9090"
     assert "hush" not in str(plan.wish(whole=True))
+
+
+def test_a_gateway_is_asked_where_it_can_be_and_is_no_host(tmp_path: Path) -> None:
+    _, seen = planned(tmp_path, {"prometheus": {}, "exporters": {}})
+    told = Watched(seen.fleet, seen.hosts, {"spark-1": "127.0.0.1:8405"})
+    assert told.gateway_targets() == [
+        {"targets": ["127.0.0.1:8405"], "labels": {"fleet": "office", "gateway": "spark-1"}}
+    ]
+    files = configuration_files(Prometheus(), told, Alerts())
+    jobs = [job["job_name"] for job in yaml.safe_load(files["prometheus.yml"])["scrape_configs"]]
+    assert jobs == ["tinderbox", "tinderbox-gateway", "prometheus"]
+    assert "gateways.json" not in configuration_files(Prometheus(), seen, Alerts())
+
+
+def test_nothing_of_it_needs_the_hosts_own_paths() -> None:
+    """Programs for hosts import each other flat; what the controller takes of them must not."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import roles.monitoring, modules.monitoring.__main__"],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from modules.spec.lock import Lock
 from roles.preflight.finding import Finding, Severity, blocking
 from roles.preflight.judge import judge
 from roles.preflight.space import models_asked
+from tests.unit.fabric_samples import fabric
 from tests.unit.preflight_machine import COMMIT, GIB, HOME, TAG, answer, disk, gpu, plan
 
 SIMULATED: dict[str, Any] = {"simulated": True, "gpu": "NVIDIA GB10 (simulated)", "memory_gib": 8.0}
@@ -121,6 +123,21 @@ def test_drivers_by_major_version_or_prefix(wanted: str, driver: str, good: bool
 def test_kernels_that_are_known_to_be_bad(kernel: str, arguments: str, good: bool) -> None:
     found = findings(kernel=kernel, files={"/proc/cmdline": f"ro {arguments}\n"})
     assert [finding.what for finding in found] == ([] if good else ["kernel"])
+
+
+def with_fabric(wanted: HostPlan) -> HostPlan:
+    return replace(wanted, settings=wanted.settings.model_copy(update={"fabric": fabric("direct")}))
+
+
+def test_a_kernel_that_stage_fabric_puts_right_stops_nobody() -> None:
+    found = only(findings(with_fabric(plan()), kernel="7.0.0-1019-nvidia"), Severity.SLOW)
+    assert found.remedy == "restart the host after this run: stage fabric sets it"
+
+
+def test_ports_that_are_configured_without_a_fabric_are_told_with_the_way_to_undo_it() -> None:
+    found = only(findings(fabric=True), Severity.NOTE)
+    assert found.remedy == "`pyinfra inventory.py deploys/fabric.py -y` undoes it"
+    assert findings(with_fabric(plan()), fabric=True) == []
 
 
 @pytest.mark.parametrize(
