@@ -1,4 +1,4 @@
-"""Two of pyinfra's functions, done again for what they cost: they took a third of a run over sixteen hosts.
+"""Two of pyinfra's functions, done again for what they cost: they took a third of a run over four hosts.
 
 Both give what pyinfra's own give (tests/unit/test_pyinfra_speed.py compares them); where another version of pyinfra has
 none of that name, nothing is changed.
