@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,9 @@ class Watcher:
         system.ask("systemctl", "stop", self.unit)
         for wanted in system.units.glob(f"*.wants/{self.unit}"):
             wanted.unlink()
+        with suppress(OSError):
+            # Of drop-ins, where nobody else has one there.
+            (system.units / f"{self.unit}.d").rmdir()
         if self.package is not None and self.package in _added(system, self.package):
             system.must("apt-get", "-y", "-o", "DPkg::Lock::Timeout=300", "remove", self.package)
             packages = read_json(system.undo / "packages.json") or {}
