@@ -7,8 +7,9 @@ absent, and an old file would look like a fine host. One process that stays cost
 anew each time, and leaves no two lines in the journal for each. It asks nvidia-smi twice and systemd once a round.
 
 An engine's own figures are copied from its `/metrics` on this host, so no engine has to listen for Prometheus, and no
-API key leaves the host. Settings: `file`, `every_s`, `simulated`, `services`: name → `url`, `engine`, `prefix` (of the
-engine's names), `key_file` and `key_variable` (where it has a key), `gate`, `bounds`, `units`.
+API key leaves the host. Settings: `file`, `every_s`, `simulated`, `services`: name → `url` (null: it has no API here),
+`engine`, `prefix` (of the engine's names), `key_file` and `key_variable` (where it has a key), `gate`, `bounds`,
+`units`.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def collected(settings: Mapping[str, Any], services: Services) -> Iterator[Famil
     yield from gpu_families()
     yield from services.families(wishes)
     for name, wish in wishes.items():
-        yield from engine_families(name, wish)
+        if wish["url"] is not None:
+            yield from engine_families(name, wish)
     yield Family("tinderbox_collection_seconds", "How long it took to collect this.").add(time.monotonic() - began)
     yield Family("tinderbox_collected_timestamp_seconds", "When this was collected.").add(time.time())
 

@@ -38,7 +38,8 @@ def exporter_settings(plan: HostPlan) -> str:
 
 def _service(plan: ServicePlan) -> dict[str, Any]:
     wish: dict[str, Any] = {
-        "url": layout.endpoint(plan.service.listen, plan.service.port),
+        # A worker of a cluster has no API, and so nothing to ask for figures.
+        "url": None if plan.is_worker else layout.endpoint(plan.service.listen, plan.service.port),
         "engine": plan.service.engine,
         "prefix": prefix_of(plan.engine),
         "gate": plan.gate is not None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from modules.catalog import load_catalog
 from modules.fleet import load_fleet
 from modules.fleet.plan import host_plan
 from modules.monitoring.configuration import configuration_files
+from modules.monitoring.exporter import exporter_settings
 from modules.monitoring.plan import WatchPlan, watch_plan
 from modules.monitoring.targets import Watched, watched
 from modules.monitoring.units import (
@@ -24,6 +26,7 @@ from modules.monitoring.units import (
     node_exporter_drop_in,
     prometheus_drop_in,
 )
+from modules.spec.cluster import Cluster
 from modules.spec.monitoring import Alerts, Exporters, Prometheus
 
 OPEN: dict[str, Any] = {"listen": "10.0.0.12", "scraped_from": ["10.0.0.11"]}
@@ -180,3 +183,18 @@ def test_nothing_of_it_needs_the_hosts_own_paths() -> None:
         cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_a_worker_of_a_cluster_is_asked_for_no_figures_of_an_engine(tmp_path: Path) -> None:
+    plan, _ = planned(tmp_path, {"exporters": {}})
+    assert '"url": "http://127.0.0.1:8000"' in str(plan.files["/etc/tinderbox/monitoring.json"])
+    path = tmp_path / "worker.yaml"
+    defaults = {"services": {"gpt-oss": SERVICE}, "monitoring": {"exporters": {}}}
+    path.write_text(
+        yaml.safe_dump({"fleet": "pair", "defaults": defaults, "hosts": {"spark-1": {"address": "10.0.0.11"}}})
+    )
+    host = host_plan(load_fleet(path).hosts["spark-1"], load_catalog())
+    cluster = Cluster(hosts=("spark-9", "spark-1"))
+    (service,) = host.services
+    worker = replace(service, service=service.service.model_copy(update={"cluster": cluster}), host="spark-1")
+    assert '"url": null' in exporter_settings(replace(host, services=(worker,)))
