@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
@@ -87,10 +88,15 @@ def collected(settings: Mapping[str, Any], services: Services) -> Iterator[Famil
 
 
 def place(file: Path, text: str) -> None:
-    """By rename, and without waiting for the disk: what a power cut takes is out of date after it anyhow."""
+    """By rename, and without waiting for the disk: what a power cut takes is out of date after it anyhow.
+
+    Others may write to that folder, so nothing that lies there by then is written through.
+    """
     beside = file.with_name(f".{file.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    beside.chmod(0o644)
+    beside.unlink(missing_ok=True)
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="utf-8") as fresh:
+        os.fchmod(fresh.fileno(), 0o644)
+        fresh.write(text)
     beside.replace(file)
 
 

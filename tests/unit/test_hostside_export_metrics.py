@@ -339,3 +339,14 @@ def test_the_textfile_goes_with_the_exporter_and_comes_by_rename(
     assert list(tmp_path.iterdir()) == []
     place(file, "x")
     assert file.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_link_that_somebody_has_put_beside_the_textfile_is_not_written_through(tmp_path: Path) -> None:
+    theirs = tmp_path / "shadow"
+    theirs.write_text("precious")
+    theirs.chmod(0o600)
+    (tmp_path / ".tinderbox.prom.new").symlink_to(theirs)
+    place(tmp_path / "tinderbox.prom", "a 1\n")
+    assert (theirs.read_text(), theirs.stat().st_mode & 0o777) == ("precious", 0o600)
+    assert (tmp_path / "tinderbox.prom").read_text() == "a 1\n"
+    assert not (tmp_path / "tinderbox.prom").is_symlink()
