@@ -15,6 +15,7 @@ API key leaves the host. Settings: `file`, `every_s`, `simulated`, `services`: n
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import os
 import signal
@@ -66,7 +67,7 @@ def _asked(url: str, key: str | None) -> str | None:
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=_TIMEOUT_S) as answer:
             return str(answer.read(_MOST_BYTES).decode("utf-8", errors="replace"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
 
 
