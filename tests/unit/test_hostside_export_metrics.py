@@ -157,6 +157,7 @@ def test_what_an_engine_says_can_not_pass_for_another_service_or_break_the_file(
     text = (
         '# TYPE vllm:x gauge\nvllm:x{service="other",a="q\\"\\\\\\n"} 1\nvllm:y{broken 2\nvllm:z NaNo\nup 1\n'
         "# TYPE vllm:c counter\nvllm:c_created 17\n# HELP tinderbox_gate_verdict mine\n"
+        'vllm:d 1_0\nvllm:e \u0661\nvllm:f{\u00e9="x"} 1\nvllm:\u00e9 1\n'
     )
     found = read("# HELP a b\n# TYPE a gauge\n" + text_of([Family("a_b", "c").add(1.0), *_with_help(text)]))
     assert found == {("a_b", ()): 1.0, ("vllm:x", (("a", 'q"\\\n'), ("service", "gpt-oss"))): 1.0}
