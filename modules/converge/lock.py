@@ -25,6 +25,8 @@ from modules.fleet.shared import shared_folder
 from modules.spec.holder import HOLD, HOLDER, LOCK, Holder, parse_holder
 
 _LONGEST = 4096
+# Of this start of this machine, and of no other.
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class HeldError(Exception):
@@ -36,6 +38,19 @@ def lock_name(fleet: Fleet) -> str:
     places = sorted(f"{host.address}:{host.ssh.port}" for host in fleet.hosts.values())
     digest = hashlib.sha256("\n".join(places).encode()).hexdigest()[:8]
     return f"tinderbox-{re.sub(r'[^a-z0-9-]', '-', fleet.name)}-{digest}.lock"
+
+
+def lock_identity(path: Path) -> str:
+    """Tells this lock from those of all other controllers, where the same fleet's has the same name.
+
+    Hosts go by it: who comes with the same one has this very file locked, so whoever did before is gone.
+    """
+    there = path.stat()
+    try:
+        machine = _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        machine = socket.gethostname()
+    return f"{path.name} {machine} {there.st_dev}:{there.st_ino}"
 
 
 @contextmanager
@@ -66,7 +81,7 @@ def held(fleet: Fleet, deploy: str, *, within: Path | None = None) -> Iterator[H
         holder = _this_run(fleet, deploy)
         _write(file.fileno(), holder.document())
         try:
-            with pass_on(file.fileno(), {LOCK: path.name, HOLDER: holder.document()}):
+            with pass_on(file.fileno(), {LOCK: lock_identity(path), HOLDER: holder.document()}):
                 yield before
         finally:
             # Emptied, not removed: whoever opened it meanwhile would lock a file that nobody else finds.

@@ -83,6 +83,16 @@ def taken_addresses(fabric: Fabric, others: Mapping[str, Sequence[str]]) -> Iter
                 )
 
 
+def ways_out(ports: Sequence[PlannedPort], routed: Collection[str]) -> Iterator[str]:
+    """Ports by which the host reaches everybody else; also with `adopt`, since the fabric's have no way out."""
+    for port in ports:
+        if port.name in routed:
+            yield (
+                f"{port.name} has the host's default route, and the fabric would take it away; give the host another"
+                " way to the outside first, or have another port in the fabric (fabric.cables, fabric.ports)"
+            )
+
+
 def is_given(port: PlannedPort) -> bool:
     """Whether the port has its address and MTU, as far as it can have them: without a carrier it gets none."""
     if port.port.carrier is False:

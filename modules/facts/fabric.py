@@ -49,8 +49,8 @@ class Ping:
 class FabricState:
     """`others`: interface → its addresses, of those that are not the fabric's. `management`: that of the default route.
 
-    `text`: netplan's file as it is, secrets left out. `boots_with`: which of our kernel arguments the boot loader has.
-    `pending`: a change of netplan's file was not confirmed yet.
+    `routed`: all that have one. `text`: netplan's file as it is, secrets left out. `boots_with`: which of our kernel
+    arguments the boot loader has. `pending`: a change of netplan's file was not confirmed yet.
     """
 
     kernel: str
@@ -65,6 +65,7 @@ class FabricState:
     boots_with: tuple[str, ...]
     pending: bool
     pings: tuple[Ping, ...] = field(default=())
+    routed: tuple[str, ...] = ()
 
 
 @cache
@@ -116,6 +117,7 @@ def fabric_state(document: str) -> FabricState:
         has_netplan=said["has_netplan"],
         boots_with=tuple(said["boots_with"]),
         pending=said["pending"],
+        routed=tuple(route["dev"] for route in said["routes"] if "dev" in route),
         pings=tuple(Ping(one["from"], one["to"], one["bytes"], one["trouble"]) for one in said["pings"]),
     )
 

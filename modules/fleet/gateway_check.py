@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from modules.catalog import Catalog
@@ -13,6 +14,8 @@ from modules.spec.base import is_loopback
 from modules.spec.fleet import ResolvedHost
 from modules.spec.gateway import Gateway
 
+# What HAProxy takes for a name and nothing else: its configuration has it within quotes.
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
 Finding = tuple[str, Key, str, str]
 """Host, key below its settings, what is wrong, what to do."""
 
@@ -103,6 +106,11 @@ def _one_meaning(host: ResolvedHost, gateway: Gateway, hosts: Hosts, catalog: Ca
         for name, service in other.settings.services.items():
             model = model_name(service, catalog)
             if not wanted(gateway, name) or model is None:
+                continue
+            if not _MODEL.fullmatch(model):
+                what = f"the gateway on {host.name} can not tell requests for {model!r} from others by that name"
+                todo = "have it served_as one of letters, digits and . _ : / @ + -"
+                yield other.name, ("services", name, "model"), what, todo
                 continue
             known = first.setdefault(name, (other.name, model, service.api_key))
             if known[1] != model:

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_text
     from modules.hostside.drain import MARKS, SETTINGS, TOLD, addresses_of, mark_of, told_file
-    from modules.hostside.service_unit import run, unit_name
+    from modules.hostside.service_unit import run, unit_name, watch_unit
     from modules.hostside.watch_note import GENERATED, note_file
 else:
     from atomic import read_json, write_text
     from drain import MARKS, SETTINGS, TOLD, addresses_of, mark_of, told_file
-    from service_unit import run, unit_name
+    from service_unit import run, unit_name, watch_unit
     from watch_note import GENERATED, note_file
 
 _FIRST_SOCKET = 3  # systemd's own convention
@@ -36,13 +36,14 @@ _TIMEOUT_S = 2.0
 # systemd is asked no oftener, however many gateways there are.
 _KEPT_S = 0.8
 READY, DRAIN = "ready up 100%", "drain"
+_WATCHES_NOT = {"inactive", "failed"}
 Units = Callable[[str], str]
 
 
 def answer(
     service: str, settings: dict[str, Any], unit: Units, marks: Path = MARKS, generated: Path = GENERATED
 ) -> str:
-    """The line for a service. `unit`: the state of its unit."""
+    """The line for a service. `unit`: the state of a unit."""
     if service not in settings.get("services", {}):
         return "down #no such service on this host"
     if mark_of(service, marks).exists():
@@ -52,7 +53,8 @@ def answer(
         return f"down #its unit is {state or 'unknown'}"
     note = read_json(note_file(service, generated)) or {}
     misses, at = note.get("misses"), note.get("at")
-    if isinstance(misses, int) and misses > 0:
+    # What a watchdog that watches no more has seen last, nothing would ever put right.
+    if isinstance(misses, int) and misses > 0 and unit(watch_unit(service)) not in _WATCHES_NOT:
         since = f" for {max(0.0, time.time() - at):.0f} s" if isinstance(at, int | float) else ""
         return f"down #it has generated nothing{since}"
     return READY

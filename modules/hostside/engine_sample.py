@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import math
 import re
 import urllib.request
@@ -91,5 +92,5 @@ def _asked(url: str, key: str | None = None) -> str | None:
     try:
         with opener.open(asked, timeout=_TIMEOUT_S) as answer:
             return str(answer.read().decode("utf-8", errors="replace"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None

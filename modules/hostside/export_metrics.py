@@ -15,7 +15,9 @@ API key leaves the host. Settings: `file`, `every_s`, `simulated`, `services`: n
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
+import os
 import signal
 import sys
 import threading
@@ -65,7 +67,7 @@ def _asked(url: str, key: str | None) -> str | None:
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=_TIMEOUT_S) as answer:
             return str(answer.read(_MOST_BYTES).decode("utf-8", errors="replace"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
 
 
@@ -87,10 +89,15 @@ def collected(settings: Mapping[str, Any], services: Services) -> Iterator[Famil
 
 
 def place(file: Path, text: str) -> None:
-    """By rename, and without waiting for the disk: what a power cut takes is out of date after it anyhow."""
+    """By rename, and without waiting for the disk: what a power cut takes is out of date after it anyhow.
+
+    Others may write to that folder, so nothing that lies there by then is written through.
+    """
     beside = file.with_name(f".{file.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    beside.chmod(0o644)
+    beside.unlink(missing_ok=True)
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="utf-8") as fresh:
+        os.fchmod(fresh.fileno(), 0o644)
+        fresh.write(text)
     beside.replace(file)
 
 

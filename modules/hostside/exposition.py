@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 GAUGE, COUNTER = "gauge", "counter"
 # The names that samples of one family have beside the family's own.
 _SUFFIXES = ("_bucket", "_sum", "_count")
-_SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})? ([+-]?[\w.+-]+)(?: -?\d+)?$")
-_LABEL = re.compile(r'\s*([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"\s*(?:,|$)')
+# ASCII, and no number with a `_`: Python takes more for names and numbers than node exporter, which then tells nothing.
+_SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})? ([0-9A-Za-z.+-]+)(?: -?\d+)?$", re.ASCII)
+_LABEL = re.compile(r'\s*([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"\s*(?:,|$)', re.ASCII)
 _TYPES = {"counter", "gauge", "histogram", "summary", "untyped"}
 
 

@@ -16,6 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 LONGEST = 4 << 20  # bytes of a line: the story of some hundred releases
+# Of a line of whoever has not proved himself yet.
+_LONGEST_HELLO = 4096
 _HELLO_S = 5.0
 
 
@@ -26,6 +28,11 @@ class WireError(Exception):
 def proof(key: bytes, *parts: str) -> str:
     """Over the parts, which no two lists of parts have in common."""
     return hmac.new(key, json.dumps(parts).encode(), hashlib.sha256).hexdigest()
+
+
+def is_proved(said: object, wanted: str) -> bool:
+    """Whether that is the proof. In bytes, since of text only ASCII is compared, and a stranger may say anything."""
+    return hmac.compare_digest(str(said).encode(), wanted.encode())
 
 
 class Channel:
@@ -49,7 +56,7 @@ class Channel:
         line, self._left = read_line(self._connection, self._left)
         mark, _, text = line.partition(" ")
         self._heard += 1
-        if not hmac.compare_digest(mark, proof(self._key, self._hears, str(self._heard), text)):
+        if not is_proved(mark, proof(self._key, self._hears, str(self._heard), text)):
             raise WireError("a message without its proof")
         return _object(text)
 
@@ -60,14 +67,14 @@ class Channel:
         self._connection.close()
 
 
-def read_line(connection: socket.socket, left: bytes = b"") -> tuple[str, bytes]:
+def read_line(connection: socket.socket, left: bytes = b"", longest: int = LONGEST) -> tuple[str, bytes]:
     """A line, and what came after it. Raises `OSError` at the end, `WireError` for one that does not end."""
     while b"\n" not in left:
         more = connection.recv(65536)
         if not more:
             raise ConnectionResetError("the other side has hung up")
         left += more
-        if len(left) > LONGEST:
+        if len(left) > longest:
             raise WireError("a line that does not end")
     line, _, left = left.partition(b"\n")
     return line.decode(errors="replace"), left
@@ -78,10 +85,10 @@ def welcome(connection: socket.socket, key: bytes, service: str, silence_s: floa
     connection.settimeout(_HELLO_S)
     mine = secrets.token_hex(16)
     connection.sendall(json.dumps({"service": service, "nonce": mine}).encode() + b"\n")
-    told, left = read_line(connection)
+    told, left = read_line(connection, longest=_LONGEST_HELLO)
     hello = _object(told)
     host, theirs = str(hello.get("host")), str(hello.get("nonce"))
-    if left or not hmac.compare_digest(str(hello.get("proof")), proof(key, "worker", service, host, mine, theirs)):
+    if left or not is_proved(hello.get("proof"), proof(key, "worker", service, host, mine, theirs)):
         raise WireError("it does not know the key")
     answer = {"proof": proof(key, "head", service, host, mine, theirs)}
     connection.sendall(json.dumps(answer).encode() + b"\n")
@@ -92,14 +99,12 @@ def welcome(connection: socket.socket, key: bytes, service: str, silence_s: floa
 def enter(connection: socket.socket, key: bytes, service: str, host: str, silence_s: float) -> Channel:
     """As a worker: prove itself to the head, and have the head do so."""
     connection.settimeout(_HELLO_S)
-    told, left = read_line(connection)
+    told, left = read_line(connection, longest=_LONGEST_HELLO)
     theirs, mine = str(_object(told).get("nonce")), secrets.token_hex(16)
     hello = {"host": host, "nonce": mine, "proof": proof(key, "worker", service, host, theirs, mine)}
     connection.sendall(json.dumps(hello).encode() + b"\n")
-    told, left = read_line(connection, left)
-    if left or not hmac.compare_digest(
-        str(_object(told).get("proof")), proof(key, "head", service, host, theirs, mine)
-    ):
+    told, left = read_line(connection, left, _LONGEST_HELLO)
+    if left or not is_proved(_object(told).get("proof"), proof(key, "head", service, host, theirs, mine)):
         raise WireError("the head does not know the key")
     connection.settimeout(silence_s)
     return Channel(connection, _session(key, service, theirs, mine), "worker", "head", "head")
@@ -112,7 +117,7 @@ def _session(key: bytes, service: str, head: str, worker: str) -> bytes:
 def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise WireError("what came is no JSON object")

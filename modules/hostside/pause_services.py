@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ else:
     from service_unit import unit_name
 
 LEDGER = Path("/var/lib/tinderbox/ledger")
+_DRAIN = str(Path(__file__).with_name("drain.py"))
 _RUN = {"active", "activating", "reloading"}
 # What crashed before and came back shall not be refused for that: this stop is no crash.
 _FORGET = ("reset-failed",)
@@ -47,8 +49,11 @@ def paused(units: list[str], progress: Progress) -> Iterator[None]:
     does, since the units stay enabled. Raises `ServiceError`.
     """
     note = Path(os.environ["TINDERBOX_JOB_DIR"]) / AFTERWARDS if "TINDERBOX_JOB_DIR" in os.environ else None
+    # What takes no requests by now, as before its gate, takes none afterwards either.
+    taking = [unit for unit in units if _door(unit).has_gateway and not _door(unit).is_closed]
+    opened = [[sys.executable or "/usr/bin/python3", _DRAIN, "open", _service(unit)] for unit in taking]
     if note is not None:
-        write_json(note, {"commands": [["systemctl", *_FORGET, *units], ["systemctl", *_START, *units]]})
+        write_json(note, {"commands": [["systemctl", *_FORGET, *units], ["systemctl", *_START, *units], *opened]})
     try:
         for unit in units:
             progress.report(f"stopping {unit}, to have its memory")
@@ -58,16 +63,21 @@ def paused(units: list[str], progress: Progress) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["systemctl", *_FORGET, *units], capture_output=True, check=False)
+        # Gateways are told that it is down until it is ready; one that does not come back keeps no other one shut.
+        for unit in taking:
+            _door(unit).open()
         _systemctl(*_START, *units, todo="start them by hand")
         if note is not None:
             note.unlink(missing_ok=True)
         _await_ready(units, progress)
-        for unit in units:
-            _door(unit).open()
+
+
+def _service(unit: str) -> str:
+    return unit.removeprefix("tinderbox-").removesuffix(".service")
 
 
 def _door(unit: str) -> Door:
-    return Door(unit.removeprefix("tinderbox-").removesuffix(".service"))
+    return Door(_service(unit))
 
 
 def _await_ready(units: list[str], progress: Progress) -> None:

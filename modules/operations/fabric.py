@@ -22,7 +22,17 @@ from modules.fabric.findings import (
 from modules.fabric.kernel import ARGUMENT, GRUB, GRUB_TEXT, writes_argument
 from modules.fabric.netplan import MARK, NETPLAN, netplan_diff, netplan_text
 from modules.fabric.ports import PlannedPort, PortsError, planned_ports
-from modules.fabric.wish import FILES, LIMITS, LIMITS_TEXT, configured, in_the_way, is_given, moved, taken_addresses
+from modules.fabric.wish import (
+    FILES,
+    LIMITS,
+    LIMITS_TEXT,
+    configured,
+    in_the_way,
+    is_given,
+    moved,
+    taken_addresses,
+    ways_out,
+)
 from modules.facts.fabric import SIMULATED_SYSFS, SYSFS, FabricState, FabricSurvey
 from modules.facts.survey import Question
 from modules.operations.managed_files import ManagedFile, is_settled, settle, unsettled
@@ -64,7 +74,8 @@ def refusals(fabric: Fabric, ports: Sequence[PlannedPort], found: FabricState) -
     """Why this host is left as it is."""
     if not found.has_netplan:
         return ["netplan is not installed; `sudo apt-get install netplan.io`"]
-    return [*taken_addresses(fabric, found.others), *in_the_way(fabric, ports, found.foreign, found.text)]
+    own = [*taken_addresses(fabric, found.others), *ways_out(ports, found.routed)]
+    return [*own, *in_the_way(fabric, ports, found.foreign, found.text)]
 
 
 @operation()

@@ -58,6 +58,7 @@ class Survey:
         self._given: set[tuple[str, str | None]] = set()
         self._stage: object = None
         self._handed, self._quiet, self._works = 0, 0, True
+        self._done = 0
         # Other hosts' operations ask this host, too.
         self._lock = threading.RLock()
 
@@ -133,18 +134,22 @@ class Survey:
         asked = {text: self._known[text] for text in sorted(self._left)}
         logger.debug("%s: asked %d questions at once", self._host.name, len(asked))
         given = arguments | {"_stdin": survey_request(asked.values())}
+        done = self._done
         succeeded, output = self._run(survey_command(), print_output=False, print_input=False, **given)
         self._handed, self._quiet = 0, 0
         try:
             if not succeeded:
                 raise ValueError(output.stderr)
-            self._answers = dict(zip(asked, survey_answers(output.stdout_lines, len(asked)), strict=True))
+            answers = dict(zip(asked, survey_answers(output.stdout_lines, len(asked)), strict=True))
+            # While another host's operation asked, this host's own may have done something.
+            self._answers = answers if done == self._done else {}
         except (ValueError, KeyError, TypeError) as error:
             # Each question by itself says better what is wrong.
             logger.debug("%s: no survey: %s", self._host.name, error)
             self._works = False
 
     def _forget(self) -> None:
+        self._done += 1
         self._answers.clear()
         self._given.clear()
         self._quiet = 0

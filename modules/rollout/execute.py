@@ -135,7 +135,9 @@ class Rollout:
         for host, found in reachable.items():
             for service in (part.service for part in found.parts if part.barred):
                 self.say(f"{host}: {service} did not last; it is rolled back")
-                self.run(ROLLBACK, [host], label=label, service=service)
+                if self.run(ROLLBACK, [host], label=label, service=service).status == INTERRUPTED:
+                    self.status = INTERRUPTED
+                    return {}
         return dict(ran.failed)
 
     def _note(self, at: int, **changes: object) -> None:
@@ -154,13 +156,15 @@ class Rollout:
         self.record = self.record.model_copy(update={"state": state, "why": why, "ended": self.now(), "held": held})
         # What was barred before this run is told by its own host, which also ends what was left undone there.
         failed_now = {name for step in self.record.steps for name in step.failed}
-        hosts = [name for name in self.hosts if name not in self.record.skipped and name not in failed_now]
+        # Nor do those come here that would get another service's release, all together and without a canary.
+        out_of_turn = {*self.record.skipped, *failed_now, *made.put_off}
+        hosts = [name for name in self.hosts if name not in out_of_turn]
         # Of a run in which nobody had a turn there is nothing to note: it leaves every host as it was.
         record = self.record if made.steps or why else None
         ran = self.run(RECHECK, hosts, label=f"{made.id}: re-check", record=record) if hosts else Ran(1)
         if ran.status == INTERRUPTED:
             return INTERRUPTED
-        for line in concluded(self.record):
+        for line in [*concluded(self.record), *put_off(made)]:
             self.say(line)
         return 1 if why or out or ran.failed or ran.status != 0 else 0
 
@@ -175,6 +179,12 @@ def announced(made: Plan, strategy: Strategy) -> list[str]:
     if made.steps and made.steps[0].soak:
         lines.append(f"the canary serves for {strategy.soak} before others follow")
     return lines
+
+
+def put_off(made: Plan) -> list[str]:
+    """Hosts whose other services wait for the one that is not tried again."""
+    return [f"{name}: its other services have no turn before this is mended: {(made.barred or {})[name]}"
+            for name in made.put_off]  # fmt: skip
 
 
 def concluded(record: RolloutRecord) -> list[str]:

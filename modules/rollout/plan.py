@@ -42,6 +42,7 @@ class Plan:
     """`id`: of what is to be served, so a run that continues has the same. `refused`: why nothing is begun.
 
     `settled`: hosts that are as they should be. `barred`: host → what failed on it before and is not tried again.
+    `put_off`: those of them on which another service has a turn to come.
     """
 
     id: str
@@ -49,6 +50,7 @@ class Plan:
     settled: tuple[str, ...] = ()
     barred: Mapping[str, str] | None = None
     refused: str = ""
+    put_off: tuple[str, ...] = ()
 
     @property
     def to_change(self) -> tuple[str, ...]:
@@ -68,8 +70,9 @@ def plan(strategy: Strategy, told: Sequence[HostSurvey], groups: Mapping[str, Co
     todo = [host for host in told if host.turn]
     barred = {host.name: host.barred for host in told if host.barred}
     settled = tuple(host.name for host in told if not host.turn and not host.barred)
+    put_off = tuple(host.name for host in told if host.barred and any(part.turn for part in host.parts))
     if not todo:
-        return Plan(ident, (), settled, barred)
+        return Plan(ident, (), settled, barred, put_off=put_off)
     canary = _canary(strategy, todo, told, groups)
     if isinstance(canary, str):
         refused = canary
@@ -85,7 +88,7 @@ def plan(strategy: Strategy, told: Sequence[HostSurvey], groups: Mapping[str, Co
     # Nobody follows the canary, so nobody is kept from harm by waiting.
     first = first if steps else replace(first, soak=())
     lead = [first] if first.hosts or first.soak else []
-    return Plan(ident, (*lead, *steps), settled, barred, refused)
+    return Plan(ident, (*lead, *steps), settled, barred, refused, put_off)
 
 
 def _canary(

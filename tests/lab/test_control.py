@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from modules.converge.lock import held, lock_name
+from modules.converge.lock import held, lock_identity, lock_name
 from modules.fleet import load_fleet
+from modules.fleet.shared import shared_folder
 from modules.lab.layout import ROOT
 from modules.operations.host_hold import _FROM_INPUT
 from modules.spec.holder import Holder
@@ -75,7 +76,8 @@ def test_another_controller_is_told_by_the_host_who_changes_it(lab: Lab, fleet: 
 
 
 def test_what_a_dead_run_of_this_controller_left_holding_a_host_makes_way(lab: Lab, fleet: Path) -> None:
-    with held_by(lab, ANNA, lock_name(load_fleet(fleet))):
+    lock = lock_identity(shared_folder() / lock_name(load_fleet(fleet)))
+    with held_by(lab, ANNA, lock):
         run = lab.converge("deploys/site.py", fleet=fleet)
         assert run.rc == 0, run.text
     assert is_settled(lab)

@@ -123,6 +123,14 @@ def test_files_of_others_are_moved_away_where_that_is_asked_for() -> None:
     assert json.loads(change.connector_arguments["_stdin"])["move"] == ["/etc/netplan/60-own.yaml"]
 
 
+def test_the_port_by_which_the_host_reaches_everybody_is_not_taken_even_where_files_are() -> None:
+    host = StubHost({FabricSurvey: replace(BARE, routed=("enp1s0f0np0",))})
+    (refusal,) = commands_of(host, fabric_settled, fabric=fabric("direct", adopt=True), member="spark-1")
+    assert "and the fabric would take it away" in refusal.get_raw_value()
+    assert "exit 1" in refusal.get_raw_value()
+    assert len(given(replace(BARE, routed=("enP7s7",)))[1]) > 1
+
+
 def test_the_boot_loader_is_told_and_nobody_is_rebooted() -> None:
     host, commands = given(replace(BARE, kernel="7.0.0-1019-nvidia"))
     assert any(GRUB in command for command in commands)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -122,6 +123,25 @@ def test_a_file_that_is_put_takes_them_back_too() -> None:
     host.put_file()
     ask(host, "d")
     assert host.trips[1] == ["tell d", "tell e", "tell f"]
+
+
+def test_what_is_done_while_it_is_asked_takes_them_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation of another host asks this one, whose own does something meanwhile."""
+    host = OneHost()
+    answered = host.run_shell_command
+
+    def slow(command: StringCommand | str, **arguments: Any) -> tuple[bool, CommandOutput]:
+        said = answered(command, **arguments)
+        if len(host.trips) == 1:
+            thread = threading.Thread(target=do, args=(host,))
+            thread.start()
+            thread.join()
+        return said
+
+    monkeypatch.setattr(host, "run_shell_command", slow)
+    surveyed(host)
+    ask(host, "a", "b")
+    assert [trip for trip in host.trips if "tell b" in trip] == [[f"tell {word}" for word in WORDS], ["tell b"]]
 
 
 def test_an_operation_that_asks_again_asks_the_host() -> None:

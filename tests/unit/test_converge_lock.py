@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from modules.converge.holder import refused_text, taken_over_text
-from modules.converge.lock import HeldError, held, lock_name
+from modules.converge.lock import HeldError, held, lock_identity, lock_name
 from modules.converge.process import _files, _variables
 from modules.fleet import Fleet, load_fleet
 from modules.spec.holder import HOLDER, LOCK, Holder, parse_holder
@@ -77,10 +77,24 @@ def test_it_names_its_holder_is_given_back_and_may_be_held_again(fleet: Fleet, t
             assert holder.user
             assert holder.machine
             assert len(_files) == 1
-            assert _variables == {LOCK: path.name, HOLDER: path.read_text()}
+            assert _variables == {LOCK: lock_identity(path), HOLDER: path.read_text()}
         assert path.read_text() == ""
         assert (_files, _variables) == ([], {})
     assert path.stat().st_mode & 0o777 == 0o666
+
+
+def test_hosts_tell_the_lock_of_one_controller_from_anothers_of_the_same_fleet(fleet: Fleet, tmp_path: Path) -> None:
+    told = []
+    for controller in ("desk", "laptop"):
+        folder = tmp_path / controller
+        folder.mkdir()
+        for _ in range(2):
+            with held(fleet, "deploys/spark.py", within=folder):
+                told.append(_variables[LOCK])
+    assert told[0] == told[1]
+    assert told[2] == told[3]
+    # By the same name the second would end the first one's hold of a host, as what a dead run of its own left behind.
+    assert told[0] != told[2]
 
 
 def test_a_run_that_ends_by_an_error_gives_it_back(fleet: Fleet, tmp_path: Path) -> None:

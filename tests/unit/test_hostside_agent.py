@@ -52,6 +52,20 @@ def test_one_that_generates_nothing_is_down_and_ready_once_it_does(tmp_path: Pat
     assert said(tmp_path) == READY
 
 
+def test_what_a_watchdog_that_is_gone_has_seen_last_counts_no_more(tmp_path: Path) -> None:
+    folder = tmp_path / "generated"
+    note_check("gpt-oss", 3, folder)
+    states = {"tinderbox-gpt-oss.service": "active", "tinderbox-watch@gpt-oss.service": "inactive"}
+
+    def told() -> str:
+        return answer("gpt-oss", SETTINGS, lambda name: states[name], tmp_path / "drain", folder)
+
+    assert told() == READY
+    # One that begins again after its pause still watches.
+    states["tinderbox-watch@gpt-oss.service"] = "activating"
+    assert told().startswith("down #it has generated nothing")
+
+
 def test_systemd_is_asked_once_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     now = [0.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from modules.facts.parse.nvidia_smi_table import parse_table
 from modules.facts.parse.telemetry import parse_telemetry
-from modules.hostside import export_metrics
+from modules.hostside import engine_sample, export_metrics
 from modules.hostside.export_metrics import engine_families, place, serve
 from modules.hostside.exposition import Family, parsed, text_of
 from modules.hostside.gpu_metrics import gpu_families
@@ -156,6 +157,7 @@ def test_what_an_engine_says_can_not_pass_for_another_service_or_break_the_file(
     text = (
         '# TYPE vllm:x gauge\nvllm:x{service="other",a="q\\"\\\\\\n"} 1\nvllm:y{broken 2\nvllm:z NaNo\nup 1\n'
         "# TYPE vllm:c counter\nvllm:c_created 17\n# HELP tinderbox_gate_verdict mine\n"
+        'vllm:d 1_0\nvllm:e \u0661\nvllm:f{\u00e9="x"} 1\nvllm:\u00e9 1\n'
     )
     found = read("# HELP a b\n# TYPE a gauge\n" + text_of([Family("a_b", "c").add(1.0), *_with_help(text)]))
     assert found == {("a_b", ()): 1.0, ("vllm:x", (("a", 'q"\\\n'), ("service", "gpt-oss"))): 1.0}
@@ -209,6 +211,33 @@ def test_a_key_is_read_where_the_engine_reads_it_and_told_to_nobody(
 def test_an_engine_that_does_not_answer_is_told_and_nothing_else_of_it() -> None:
     wish = {"url": "http://127.0.0.1:9", "engine": "vllm", "prefix": "vllm:"}
     assert read(text_of(engine_families("gpt-oss", wish))) == {("tinderbox_engine_up", (("service", "gpt-oss"),)): 0.0}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"no HTTP\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\nvllm:",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\nvllm:",
+    ],
+)
+def test_an_engine_that_ends_in_the_middle_of_its_answer_is_one_that_does_not_answer(said: bytes) -> None:
+    """Neither the exporter nor a drain, which asks up to the engine's last moment, may end by it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+
+        def answers() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(said)
+
+        thread = threading.Thread(target=answers)
+        thread.start()
+        engine_families("gpt-oss", {"url": url, "engine": "vllm", "prefix": "vllm:"})
+        assert engine_sample.sample(url) == dict.fromkeys(engine_sample.FIELDS)
+        thread.join(timeout=10)
 
 
 def test_memory_pressure_and_reserve(tmp_path: Path) -> None:
@@ -339,3 +368,14 @@ def test_the_textfile_goes_with_the_exporter_and_comes_by_rename(
     assert list(tmp_path.iterdir()) == []
     place(file, "x")
     assert file.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_link_that_somebody_has_put_beside_the_textfile_is_not_written_through(tmp_path: Path) -> None:
+    theirs = tmp_path / "shadow"
+    theirs.write_text("precious")
+    theirs.chmod(0o600)
+    (tmp_path / ".tinderbox.prom.new").symlink_to(theirs)
+    place(tmp_path / "tinderbox.prom", "a 1\n")
+    assert (theirs.read_text(), theirs.stat().st_mode & 0o777) == ("precious", 0o600)
+    assert (tmp_path / "tinderbox.prom").read_text() == "a 1\n"
+    assert not (tmp_path / "tinderbox.prom").is_symlink()

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,6 +157,43 @@ def test_a_service_that_does_not_come_back_is_told(systemd: Systemd) -> None:
         pass
 
     assert systemd.log[1:] == AGAIN
+
+
+class Doors:
+    """Services that gateways send requests to; `closed`: those that take none."""
+
+    def __init__(self, *closed: str) -> None:
+        self.closed = set(closed)
+
+    def __call__(self, unit: str) -> Any:
+        return SimpleNamespace(
+            has_gateway=True,
+            is_closed=unit in self.closed,
+            hold=lambda _: self.closed.add(unit),
+            open=lambda: self.closed.discard(unit),
+        )
+
+
+def test_what_took_requests_takes_them_again_also_beside_one_that_does_not_come_back(
+    systemd: Systemd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doors = Doors(EMBED)
+    monkeypatch.setattr(pause_services, "_door", doors)
+    systemd.refuses.add(f"start {EMBED}")
+
+    left: list[list[str]] = []
+
+    def build() -> None:
+        assert doors.closed == {EMBED, GPT}
+        left.extend(json.loads((tmp_path / job.AFTERWARDS).read_text())["commands"])
+
+    with pytest.raises(ServiceError), paused([EMBED, GPT], Progress()):
+        build()
+
+    # Not the one that was to take none before its gate.
+    assert doors.closed == {EMBED}
+    # Also where the program is killed meanwhile.
+    assert [command[1:] for command in left[2:]] == [[pause_services._DRAIN, "open", "gpt-oss"]]
 
 
 def test_a_job_that_was_killed_does_at_its_end_what_its_program_could_not(

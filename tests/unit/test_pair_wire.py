@@ -103,6 +103,39 @@ def test_who_hangs_up_or_says_nonsense_is_no_member(ends: tuple[socket.socket, s
         welcome(head, KEY, "gpt-oss", 2)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        json.dumps({"host": "spark-2", "nonce": "n", "proof": "é"}, ensure_ascii=False).encode(),
+        json.dumps({"host": "spark-2", "nonce": "n", "proof": "\ud800"}).encode(),
+        b"\xff\xfe",
+        b"[" * 4000,
+        b"x" * 100_000,
+    ],
+)
+def test_whatever_a_stranger_says_is_refused_as_that(ends: tuple[socket.socket, socket.socket], said: bytes) -> None:
+    """What else it could raise would end the thread that connects a worker, for ever."""
+    head, worker = ends
+    worker.sendall(said + b"\n")
+    with pytest.raises((OSError, WireError, ValueError)):
+        welcome(head, KEY, "gpt-oss", 2)
+
+
+@pytest.mark.parametrize("said", [json.dumps({"proof": "é"}, ensure_ascii=False).encode(), b"[" * 4000])
+def test_whatever_a_false_head_says_is_refused_as_that(ends: tuple[socket.socket, socket.socket], said: bytes) -> None:
+    head, worker = ends
+    head.sendall(json.dumps({"service": "gpt-oss", "nonce": "n"}).encode() + b"\n" + said + b"\n")
+    with pytest.raises((OSError, WireError, ValueError)):
+        enter(worker, KEY, "gpt-oss", "spark-2", 2)
+
+
+def test_a_message_with_a_proof_that_is_no_ascii_is_refused(ends: tuple[socket.socket, socket.socket]) -> None:
+    head, _ = met(*ends, KEY, KEY)
+    ends[1].sendall(b"\xff {}\n")
+    with pytest.raises(WireError):
+        head.hear()
+
+
 def test_a_peer_that_was_never_heard_is_lost_only_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("modules.hostside.pair_links.time.monotonic", lambda: now[0])

@@ -211,6 +211,28 @@ def test_whatever_is_cut_the_next_run_comes_to_the_same_end() -> None:
         assert not {name for hosts in fleet.changed() for name in hosts} & set(done)
 
 
+def test_a_rollback_that_is_cut_ends_the_run() -> None:
+    fleet = Fleet(falls={"spark-1"}, cut=(ROLLBACK, "spark-1"))
+    assert rolled(fleet)[1] == INTERRUPTED
+    assert fleet.ran[-1][0] == ROLLBACK
+
+
+def test_what_is_not_tried_again_brings_no_other_service_into_force_out_of_its_turn() -> None:
+    fleet = Fleet(barred=dict.fromkeys(HOSTS, "gate failed"))
+    asked = fleet._told
+
+    def two(name: str) -> HostSurvey:
+        other = Surveyed(name, "embedder", "b", "b", "a", turn="release a → b")
+        return HostSurvey(name, (other, *asked(name).parts))
+
+    fleet._told = two  # type: ignore[method-assign]
+    for most in (0, len(HOSTS)):
+        _, status, said = rolled(fleet, max_failures=most)
+        # Looked at again is with all that ends a server, on all hosts at once.
+        assert (status, [deploy for deploy, _, _ in fleet.ran]) == (1, [PREPARE])
+        assert any(line.startswith("spark-4: its other services have no turn before this is mended") for line in said)
+
+
 def test_of_several_records_the_last_written_is_told() -> None:
     first = RolloutRecord(id="a", begun="2026-11-30T10:00:00Z", ended="2026-11-30T11:00:00Z", state="stopped", why="x")
     later = RolloutRecord(id="b", begun="2026-11-30T12:00:00Z", held=("spark-4",))

@@ -83,6 +83,22 @@ REFUSALS = (
         (13, f"{_KEY}.balance", "least_connections"),
     ),
     refusal(
+        "a model's name that says something to HAProxy",
+        """\
+        fleet: office
+        hosts:
+          front:
+            address: 10.0.0.10
+            settings:
+              services:
+                text:
+                  engine: vllm
+                  model: {repository: a/b, served_as: "b\\"\\n  use_backend x", source: mine, size_gib: 1}
+              gateway: {}
+        """,
+        (9, "hosts.front.settings.services.text.model", "the gateway on front can not tell requests for"),
+    ),
+    refusal(
         "one name for two models, one model by two names, and two keys",
         """\
         fleet: office
