@@ -28,7 +28,7 @@ class Left:
                 f"interrupted before the hosts could say what goes on; perhaps these do, and the next run picks them "
                 f"up: {told}"
             )
-        return f"interrupted; these go on without us, and the next run picks them up: {told}"
+        return f"interrupted; these go on unattended, and the next run picks them up: {told}"
 
 
 def note_left(path: Path, left: Left) -> None:

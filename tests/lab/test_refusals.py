@@ -388,7 +388,7 @@ def test_ctrl_c_leaves_the_job_to_itself_and_the_next_run_picks_it_up(lab: Lab) 
         said += child.stderr.read()
         assert child.wait(60) == 130, said
     assert (
-        "interrupted; these go on without us, and the next run picks them up: spark-2: tinderbox-job-weights-" in said
+        "interrupted; these go on unattended, and the next run picks them up: spark-2: tinderbox-job-weights-" in said
     )
     assert "left running on spark-2 as tinderbox-job-weights-" in said
     assert "Traceback" not in said
