@@ -39,6 +39,11 @@ REFUSALS = (
         (7, f"{_KEY}.cluster.hosts", "at least 2"),
     ),
     _pair(
+        "a member that the others are to reach on their own loopback",
+        _service("{hosts: [spark-1, spark-2], addresses: {spark-1: 127.0.0.1}}"),
+        (7, f"{_KEY}.cluster.addresses.spark-1", "127.0.0.1 is no address at which other hosts reach spark-1; write"),
+    ),
+    _pair(
         "a host that has the service and is no member",
         _service(),
         (7, f"{_KEY}.cluster.hosts", "host spark-3 has service gpt-oss, and is none of its cluster's hosts"),
