@@ -198,6 +198,11 @@ def _ports(host: ResolvedHost) -> Iterator[Finding]:
     taken[settings.image.port] = "image.port"
     if settings.weights.spread.enabled:
         taken[settings.weights.spread.port] = "weights.spread.port"
+    if settings.gateway is not None:
+        taken |= {settings.gateway.port: "gateway.port", settings.gateway.metrics.port: "gateway.metrics.port"}
+    for name in ("exporters", "prometheus", "grafana"):
+        part = getattr(settings.monitoring, name)
+        taken |= {} if part is None else {part.port: f"monitoring.{name}.port"}
     for name, service in settings.services.items():
         cluster = service.cluster
         if cluster is None or cluster.head != host.name:

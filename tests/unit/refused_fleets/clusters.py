@@ -38,6 +38,21 @@ REFUSALS = (
         _service("{hosts: [spark-1]}"),
         (7, f"{_KEY}.cluster.hosts", "at least 2"),
     ),
+    refusal(
+        "a cluster at the ports of Prometheus",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              {engine: vllm, model: gpt-oss-120b, cluster: {hosts: [spark-1, spark-2], port: 9090, link_port: 9100}}
+        hosts:
+          spark-1: {address: 10.0.0.11, settings: {monitoring: {exporters: {}, prometheus: {}}}}
+          spark-2: {address: 10.0.0.12}
+        """,
+        (5, f"{_KEY}.cluster.link_port", "9100 is that of monitoring.exporters.port; change it"),
+        (5, f"{_KEY}.cluster.port", "9090 is that of monitoring.prometheus.port; change it"),
+    ),
     _pair(
         "a member that the others are to reach on their own loopback",
         _service("{hosts: [spark-1, spark-2], addresses: {spark-1: 127.0.0.1}}"),
