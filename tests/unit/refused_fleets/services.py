@@ -6,6 +6,24 @@ from tests.unit.refused_fleets.refusal import refusal
 
 REFUSALS = (
     refusal(
+        "an engine over more GPUs than a Spark has",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              services:
+                gpt-oss:
+                  engine: vllm
+                  model: gpt-oss-120b
+                  flags:
+                    tensor-parallel-size: 2
+                    data-parallel-size: 2
+        """,
+        (10, "hosts.spark-1.settings.services.gpt-oss.flags.tensor-parallel-size", "or name 2 hosts under cluster"),
+        (11, "hosts.spark-1.settings.services.gpt-oss.flags.data-parallel-size", "a Spark has one; take it out"),
+    ),
+    refusal(
         "a watch that would be a load of its own",
         """\
         fleet: office
