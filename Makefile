@@ -6,7 +6,7 @@ export TINDERBOX_FLEET := $(or $(FLEET),$(TINDERBOX_FLEET))
 # Without bytecode every process, each of pyinfra's among them, would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 LAB_HOSTS ?= 1
-converge = python -m modules.converge $(if $(LIMIT),--limit $(LIMIT))
+converge = python -m modules.converge $(if $(LIMIT),--limit "$(LIMIT)")
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
@@ -38,10 +38,10 @@ nightly-off: setup  ## have it check that no more
 	@TINDERBOX_NIGHTLY=off pyinfra @local deploys/nightly.py -y
 
 report: setup  ## a page of the fleet in reports/, JSON, JUnit, Prometheus; SHARE=1: an anonymous block to post, too
-	@python -m modules.reporting $(if $(LIMIT),--limit $(LIMIT)) $(if $(SHARE),--share)
+	@python -m modules.reporting $(if $(LIMIT),--limit "$(LIMIT)") $(if $(SHARE),--share)
 
 verify: setup  ## the testinfra suite against the fleet
-	@pytest tests/verify $(if $(LIMIT),--limit $(LIMIT))
+	@pytest tests/verify $(if $(LIMIT),--limit "$(LIMIT)")
 
 test: setup  ## all tests (a lab is started and stopped)
 	@$(unit)

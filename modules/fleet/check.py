@@ -70,6 +70,7 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     yield from _engine_rules(service, engine)
     yield from _model_rules(service.model, ("model",), service, engine, catalog)
     yield from _spark_rules(service, catalog)
+    yield from _gpu_rules(service, engine)
     yield from _draft_rules(service, engine, catalog)
     gate = catalog.gates.get(service.gate) if isinstance(service.gate, str) else service.gate
     if gate is not None:
@@ -106,6 +107,18 @@ def _spark_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     size = "" if model.size_gib is None else f" ({model.size_gib:g} GiB of weights)"
     what = f"{model.repository} needs {model.sparks} Sparks{size}, and this service is spread over {hosts}"
     yield ("model",), what, f"name {model.sparks} hosts under cluster, or take a smaller model"
+
+
+def _gpu_rules(service: Service, engine: Engine) -> Iterator[Finding]:
+    """A Spark has one GPU. What a cluster's sizes come to is looked at with its hosts."""
+    if engine.multi_node is None or not engine.container.gpus:
+        return
+    sizes = engine.multi_node.sizes if service.cluster is None else ()
+    for flag in (*sizes, "data-parallel-size"):
+        size = service.flags.get(flag)
+        if not isinstance(size, bool) and str(size).isdecimal() and int(str(size)) > 1:
+            todo = f"take it out, or name {size} hosts under cluster" if flag in sizes else "take it out"
+            yield ("flags", flag), f"{size} is for more GPUs than there are: a Spark has one", todo
 
 
 def _draft_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:

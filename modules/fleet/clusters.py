@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from modules.catalog import Catalog
-from modules.fabric.addresses import rendezvous_address
+from modules.fabric.addresses import TWINS, address_of, own_links, rendezvous_address
 from modules.fleet.compose import composed_flags, model_of
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
@@ -139,10 +139,26 @@ def _head_rules(case: _Case, catalog: Catalog) -> Iterator[Finding]:
             what = f"it is not known at which address the others reach member {each}"
             todo = f"write it: addresses: {{{each}: …}}, or network.peer_address in that host's settings"
             yield (*case.key, "cluster"), what, todo
+    for each, address in cluster.addresses.items():
+        given = _given_by_fabric(case.by_name[each], address)
+        if given and address not in given:
+            what = f"{address} is in the network of {each}'s fabric, which gives it {', '.join(given)}"
+            yield (*case.key, "cluster", "addresses", each), what, "use one of these, or take it out"
     if service.is_open and service.api_key is None:
         what = f"it listens on {service.listen}, and names no api_key; a cluster's hosts make none of their own"
         yield (*case.key, "listen"), what, "name a secret: api_key: …, or listen on loopback"
     yield from (((*case.key, *where), what, todo) for where, what, todo in _engine_rules(service, catalog))
+
+
+def _given_by_fabric(host: ResolvedHost, address: str) -> list[str]:
+    """What the fabric gives the host, where the address is in its network."""
+    fabric = host.settings.fabric
+    if fabric is None or host.name not in fabric.members:
+        return []
+    if ipaddress.ip_address(address) not in ipaddress.IPv4Network(fabric.network):
+        return []
+    links = own_links(fabric, host.name)
+    return [str(address_of(fabric, host.name, link.slot, twin).ip) for link in links for twin in range(TWINS)]
 
 
 def _engine_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
@@ -198,6 +214,11 @@ def _ports(host: ResolvedHost) -> Iterator[Finding]:
     taken[settings.image.port] = "image.port"
     if settings.weights.spread.enabled:
         taken[settings.weights.spread.port] = "weights.spread.port"
+    if settings.gateway is not None:
+        taken |= {settings.gateway.port: "gateway.port", settings.gateway.metrics.port: "gateway.metrics.port"}
+    for name in ("exporters", "prometheus", "grafana"):
+        part = getattr(settings.monitoring, name)
+        taken |= {} if part is None else {part.port: f"monitoring.{name}.port"}
     for name, service in settings.services.items():
         cluster = service.cluster
         if cluster is None or cluster.head != host.name:

@@ -40,6 +40,7 @@ def _of_host(host: ResolvedHost, hosts: Hosts, catalog: Catalog) -> Iterator[Fin
         yield host.name, ("gateway",), "there is no service that it could send requests to", "add one, or take it out"
     yield from _ports(host, gateway)
     yield from _agents(host, gateway, hosts)
+    yield from _clients(host, gateway, hosts)
     yield from _reached(host, gateway, hosts)
     yield from _one_meaning(host, gateway, hosts, catalog)
 
@@ -62,12 +63,48 @@ def _agents(host: ResolvedHost, gateway: Gateway, hosts: Hosts) -> Iterator[Find
         if theirs is not None and theirs.agent_port != gateway.agent_port and other.name < host.name:
             what = f"the gateway on {other.name} has agent_port {theirs.agent_port}"
             yield host.name, ("gateway", "agent_port"), what, "give both the same"
-        taken = {service.port: name for name, service in other.settings.services.items()}
+        taken = dict(_kept_ports(other)) if _has_any(other, gateway) else {}
+        taken |= {service.port: f"service {name}" for name, service in other.settings.services.items()}
         if gateway.agent_port in taken:
-            what = f"service {taken[gateway.agent_port]} of {other.name} has port {gateway.agent_port}"
+            what = f"{taken[gateway.agent_port]} of {other.name} has port {gateway.agent_port}"
             yield host.name, ("gateway", "agent_port"), what, "choose another one"
     if gateway.agent_port in {gateway.port, gateway.metrics.port}:
         yield host.name, ("gateway", "agent_port"), "the gateway itself has that port", "choose another one"
+
+
+def _kept_ports(host: ResolvedHost) -> Iterator[tuple[int, str]]:
+    """Ports of a host beside its services' and its gateway's."""
+    settings = host.settings
+    yield settings.image.port, "image.port"
+    if settings.weights.spread.enabled:
+        yield settings.weights.spread.port, "weights.spread.port"
+    for name in ("exporters", "prometheus", "grafana"):
+        part = getattr(settings.monitoring, name)
+        if part is not None:
+            yield part.port, f"monitoring.{name}"
+    for name, service in settings.services.items():
+        if service.cluster is not None and service.cluster.head == host.name:
+            yield service.cluster.port, f"the cluster of service {name}"
+            yield service.cluster.link_port, f"the cluster of service {name}"
+
+
+def _clients(host: ResolvedHost, gateway: Gateway, hosts: Hosts) -> Iterator[Finding]:
+    """A key tells who asks, and opens nothing but the gateway."""
+    engines = {
+        service.api_key: name
+        for other in hosts.values()
+        for name, service in other.settings.services.items()
+        if wanted(gateway, name) and service.is_open
+    }
+    first: dict[str, str] = {}
+    for name, client in gateway.clients.items():
+        place = ("gateway", "clients", name, "key")
+        other = first.setdefault(client.key, name)
+        if other != name:
+            yield host.name, place, f"{other} has the same key, by which clients are told apart", "name another secret"
+        if client.key in engines:
+            what = f"service {engines[client.key]} has this key, so the client could ask it without the gateway"
+            yield host.name, place, what, "name another secret"
 
 
 def _reached(host: ResolvedHost, gateway: Gateway, hosts: Hosts) -> Iterator[Finding]:

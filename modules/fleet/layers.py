@@ -65,7 +65,7 @@ class Layers:
 
     def _unknown_builder(self, layer: Tree) -> list[Problem]:
         place = find(layer, ("image", "builder"))
-        name = place.tree.scalar
+        name = place.tree.text
         if place.rest or not isinstance(name, str) or name in self.hosts:
             return []
         return [Problem(place.origin, f"no host {name!r} in this fleet", advice(name, self.hosts, "hosts"))]

@@ -24,14 +24,28 @@ def name_problems(layer: Tree, catalog: Catalog, secrets: Sequence[str]) -> Iter
     for service in (services.keys or {}).values() if services is not None else ():
         for key, kind, kinds, entries in known:
             place = find(service, key)
-            name = place.tree.scalar
-            if not place.rest and isinstance(name, str) and name not in entries:
+            name = place.tree.text
+            if not place.rest and name is not None and name not in entries:
                 yield Problem(place.origin, f"unknown {kind} {name!r}", advice(name, entries, kinds))
+        yield from _model_names(service, catalog)
         for key in (("api_key",), ("model", "token"), ("speculative", "model", "token")):
             place = find(service, key)
             if not place.rest and place.tree.scalar is not None and place.tree.scalar not in secrets:
                 yield _no_secret(place.tree, secrets)
     yield from _client_secrets(layer, secrets)
+
+
+def _model_names(service: Tree, catalog: Catalog) -> Iterator[Problem]:
+    """What a model that is written out refers to."""
+    for key in (("model",), ("speculative", "model")):
+        encodings, flags = find(service, (*key, "encodings")), find(service, (*key, "flags"))
+        for item in () if encodings.rest else encodings.tree.items or ():
+            name = item.text
+            if name is not None and name not in catalog.encodings:
+                yield Problem(item.origin, f"unknown encoding {name!r}", advice(name, catalog.encodings, "encodings"))
+        for engine, tree in (flags.tree.keys or {}).items() if not flags.rest else ():
+            if engine not in catalog.engines:
+                yield Problem(tree.origin, f"unknown engine {engine!r}", advice(engine, catalog.engines, "engines"))
 
 
 def _client_secrets(layer: Tree, secrets: Sequence[str]) -> Iterator[Problem]:

@@ -30,7 +30,8 @@ def _odd_flags(service: Service, known: KnownFlags) -> Iterator[tuple[str, str, 
         if value is False:
             continue
         if not known.knows(flag):
-            meant = nearest(flag.partition(".")[0], known.names)
+            first = flag.partition(".")[0]
+            meant = known.short.get(first) or nearest(first, known.names)
             what = f"the catalog knows no flag --{flag} of engine {service.engine}"
             yield flag, what, f"{_meant(meant)}the image is asked before anything is restarted"
         values = known.values.get(flag)

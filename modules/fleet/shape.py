@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from modules.fleet.problem import Origin, Problem
+from modules.fleet.layers import Layers
+from modules.fleet.problem import Key, Origin, Problem
 from modules.fleet.tree import Tree, find
 from modules.fleet.validate import validated
+from modules.spec.base import is_loopback
 from modules.spec.fleet import FleetFile, ResolvedHost
 
 # pyinfra gives every host to the first, and names the second after inventory.py.
@@ -69,6 +71,36 @@ def same_peer_address(hosts: Iterable[ResolvedHost], tree: Tree) -> list[Problem
             what = f"network.peer_address {address} is {other}'s too"
             problems.append(Problem(origin, what, "give each host its own, in its settings"))
     return problems
+
+
+def others_listen(hosts: Sequence[ResolvedHost], layers: Layers) -> list[Problem]:
+    """Tell what is to listen at another host's address, as when one host's stands in the defaults."""
+    owner: dict[str, str] = {}
+    for host in hosts:
+        for address in (host.address, host.settings.network.peer_address):
+            if address is not None and not is_loopback(address):
+                owner.setdefault(address, host.name)
+    problems: list[Problem] = []
+    for host in hosts:
+        for key, listen in _listening(host):
+            if owner.get(listen, host.name) != host.name and listen != host.address:
+                origin = find(layers.settings(host.name), key).origin
+                what = f"{listen}, at which {host.name} is to listen, is {owner[listen]}'s address"
+                problems.append(Problem(origin, what, "write 0.0.0.0, or each host's own in its settings"))
+    return problems
+
+
+def _listening(host: ResolvedHost) -> Iterator[tuple[Key, str]]:
+    settings = host.settings
+    for name, service in settings.services.items():
+        yield ("services", name, "listen"), service.listen
+    for name in ("exporters", "prometheus", "grafana"):
+        part = getattr(settings.monitoring, name)
+        if part is not None:
+            yield ("monitoring", name, "listen"), part.listen
+    if settings.gateway is not None:
+        yield ("gateway", "listen"), settings.gateway.listen
+        yield ("gateway", "metrics", "listen"), settings.gateway.metrics.listen
 
 
 def _reserved(tree: Tree) -> list[Problem]:

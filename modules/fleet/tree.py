@@ -24,6 +24,11 @@ class Tree:
         """Tell whether this is YAML's null."""
         return self.scalar is None and self.keys is None and self.items is None
 
+    @property
+    def text(self) -> str | None:
+        """The scalar as a text, as the models take it where YAML reads `model: 12` as a number; None: it is none."""
+        return None if self.scalar is None or isinstance(self.scalar, bool) else str(self.scalar)
+
     def child(self, part: str | int) -> Tree | None:
         """Give the value under a key or at an index, if there is one."""
         if isinstance(part, str):

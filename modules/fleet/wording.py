@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from modules.fleet.problem import Key
 from modules.fleet.suggest import advice
-from modules.spec import base, engine, strategy
+from modules.spec import base, engine, fabric, monitoring, strategy
 
 Words = tuple[str, str]
 """What is wrong, and what to do."""
@@ -31,6 +31,10 @@ _FORMS: tuple[tuple[Any, str], ...] = (
     (strategy.Share, "a number of hosts, as 4, or a share of them, as 25%"),
     (strategy.Duration, "a number with s, m or h, as in 10m, or 0"),
     (engine.FlagName, "a flag's name without its leading dashes, in lower case"),
+    (engine.CapabilityName, "a capability's name in capitals, as in SYS_NICE"),
+    (fabric.CableEnd, "a member and its port, as in spark-1/f0; a Spark has f0 and f1"),
+    (monitoring.Retention, "a whole number with h, d, w or y, as in 30d"),
+    (monitoring.PinnedImage, "an image with its digest, as in docker.io/grafana/grafana:12.0.0@sha256:…"),
 )
 _FORM_OF_PATTERN: dict[str, str] = {
     r"^[0-9A-F]{40}$": "40 hex digits in upper case",
@@ -39,6 +43,7 @@ _FORM_OF_PATTERN: dict[str, str] = {
     r"^cuda-toolkit-\d+-\d+$": "the name of a toolkit's package, as in cuda-toolkit-13-0",
     r"^[A-Za-z0-9.-]+(:\d+)?$": "host or host:port, without https:// and without a path",
     r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$": "owner/name, as the hub has it",
+    r"^[^\r\n]*$": "one line",
     **{typing.get_args(kind)[1].pattern: form for kind, form in _FORMS},
 }
 

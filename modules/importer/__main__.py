@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from modules.catalog import load_catalog
@@ -15,6 +16,7 @@ from modules.importer.convert import Imported, convert
 from modules.importer.forms import read_recipe
 from modules.importer.recipe import NoRecipeError
 from modules.importer.render import distinct, fleet_text, lines
+from modules.spec.base import Address, Name
 
 _REFUSED = 1
 console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -34,8 +36,11 @@ def main(
     Nothing of a recipe is run. Exit status: 0 at least one service was made; 1 none, or the file is there.
     """
     if out is not None and out.exists():
-        console.print(f"{out} is there: name another file, or remove it", style="red", markup=False)
-        raise typer.Exit(_REFUSED)
+        raise _refused(f"{out} is there: name another file, or remove it")
+    if not _has_form(Name, fleet):
+        raise _refused(f"--fleet {fleet}: write two or more lower-case letters, digits and single dashes, as in office")
+    for wrong in (one for one in address or [] if not _has_form(Address, one)):
+        raise _refused(f"--address {wrong}: write a host name or an IP address, without user and port")
     found = distinct([_imported(path, solo) for path in _files(recipes)])
     for one in found if not count else ():
         for line in lines(one):
@@ -46,10 +51,26 @@ def main(
         raise typer.Exit(_REFUSED)
     text = fleet_text(found, fleet, address or [])
     if out is not None:
-        out.write_text(text, encoding="utf-8")
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise _refused(f"{out}: {error.strerror}; name a file that you may write") from error
         console.print(f"{out} is written; see and change it, then: make converge FLEET={out}", markup=False)
     elif not count:
         typer.echo(text, nl=False)
+
+
+def _refused(text: str) -> typer.Exit:
+    console.print(text, style="red", markup=False)
+    return typer.Exit(_REFUSED)
+
+
+def _has_form(kind: Any, value: str) -> bool:
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _files(given: list[Path]) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import typer
 
 from modules.catalog import load_catalog
 from modules.fleet import Fleet, FleetError, load_fleet
+from modules.fleet.problem import shown
 from modules.hostside.atomic import write_text
 from modules.monitoring.configuration import RULES, TARGETS, site_files
 from modules.monitoring.grafana import dashboard_texts
@@ -35,13 +36,21 @@ def export(
         sys.exit(str(error))
     seen = watched(fleet, load_catalog(), by=None)
     if not seen.hosts:
-        sys.exit(f"{fleet.path}: no host of the fleet has monitoring.existing_prometheus: add it under defaults")
+        sys.exit(
+            f"{shown(fleet.path)}: no host has monitoring.existing_prometheus and exporters; "
+            "add existing_prometheus: true under defaults.monitoring"
+        )
+    # As Prometheus is told of it: it looks for relative paths beside its own configuration.
+    folder = folder.absolute()
     files = site_files(seen, _alerts(fleet)) | {
         f"dashboards/{name}": text for name, text in dashboard_texts(seen).items()
     }
-    (folder / "dashboards").mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        write_text(folder / name, text)
+    try:
+        (folder / "dashboards").mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            write_text(folder / name, text)
+    except OSError as error:
+        sys.exit(f"{folder}: {error.strerror}; name a folder that you may write to")
     typer.echo(
         f"{len(seen.hosts)} host(s) of fleet {fleet.name}. In prometheus.yml: rule_files: [{folder / RULES}],\n"
         f"and a job with honor_labels: true and file_sd_configs: [{{files: [{folder / TARGETS}]}}].\n"
@@ -57,7 +66,8 @@ def _alerts(fleet: Fleet) -> Alerts:
         if host.settings.monitoring.existing_prometheus
     }
     if len(set(wishes.values())) > 1:
-        sys.exit(f"{fleet.path}: monitoring.alerts differ between {', '.join(wishes)}: write them once, under defaults")
+        what = f"monitoring.alerts differ between {', '.join(wishes)}"
+        sys.exit(f"{shown(fleet.path)}: {what}; write them once, under defaults")
     return next(iter(wishes.values()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -42,6 +43,9 @@ def _ip_address(value: str) -> str:
     return value
 
 
+_FOUR_NUMBERS = re.compile(r"\d+(\.\d+){3}")
+
+
 def _address(value: str) -> str:
     # A colon stands in IPv6 addresses alone: behind a name or an IPv4 address it is a port.
     if ":" in value:
@@ -49,6 +53,13 @@ def _address(value: str) -> str:
             ipaddress.IPv6Address(value)
         except ValueError:
             raise ValueError("not an address: write it without a port, which goes under ssh: {port: 22}") from None
+    if _FOUR_NUMBERS.fullmatch(value):  # No name ends in a number.
+        try:
+            reached = not ipaddress.IPv4Address(value).is_unspecified
+        except ValueError:
+            reached = False
+        if not reached:
+            raise ValueError("not an address that a host can have: write it as 10.0.0.11, or a name")
     return value
 
 

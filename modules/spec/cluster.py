@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
+
 from pydantic import Field, field_validator, model_validator
 
 from modules.spec.base import HostName, IpAddress, Port, Strict, broken_rule
+
+
+def _is_nobodys(address: str) -> bool:
+    found = ipaddress.ip_address(address)
+    return found.is_loopback or found.is_unspecified or found.is_multicast
 
 
 class Cluster(Strict):
@@ -36,6 +43,10 @@ class Cluster(Strict):
         stranger = next((name for name in self.addresses if name not in self.hosts), None)
         if stranger is not None:
             raise broken_rule(f"{stranger} is none of the cluster's hosts: take it out", "addresses", stranger)
+        for name, address in self.addresses.items():
+            if _is_nobodys(address):
+                message = f"{address} is no address at which other hosts reach {name}"
+                raise broken_rule(f"{message}: write its own on the network between the members", "addresses", name)
         by_address: dict[str, str] = {}
         for name, address in self.addresses.items():
             other = by_address.setdefault(address, name)

@@ -14,6 +14,7 @@ PortName = Literal["f0", "f1"]
 CableEnd = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*/f[01]$")]
 # NCCL tests of 16 GB froze nodes: NVIDIA/dgx-spark-playbooks issue 102. All ranks' buffers are in the one memory.
 LARGEST_BUFFER = 1 << 30
+_NOT_OF_HOSTS = ("is_loopback", "is_multicast", "is_link_local", "is_unspecified", "is_reserved")
 
 
 class FabricGate(Strict):
@@ -52,7 +53,7 @@ class Fabric(Strict):
     @classmethod
     def _of_hosts(cls, value: str) -> str:
         network = ipaddress.IPv4Network(value)
-        if network.is_loopback or network.is_multicast or network.is_link_local or network.is_unspecified:
+        if any(getattr(network, kind) for kind in _NOT_OF_HOSTS):
             raise ValueError(f"{value} can not be given to hosts: write a private network, as 192.168.100.0/22")
         return value
 

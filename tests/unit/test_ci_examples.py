@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -13,8 +14,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 CI = ROOT / "docs" / "ci"
 # What GitHub's workflow syntax knows, as far as it is used here.
-_TOP = {"name", "on", "permissions", "concurrency", "env", "jobs"}
-_JOB = {"if", "needs", "runs-on", "timeout-minutes", "steps"}
+_TOP = {"name", "on", "permissions", "env", "jobs"}
+_JOB = {"if", "needs", "runs-on", "timeout-minutes", "concurrency", "steps"}
 _STEP = {"name", "if", "uses", "with", "run", "env"}
 _EVENTS = {"push", "pull_request", "schedule", "workflow_dispatch"}
 
@@ -58,6 +59,29 @@ def test_a_pull_request_gets_no_key(workflow: dict[str, Any]) -> None:
     runs = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     # Not expanded by GitHub into the script, where it could end a word.
     assert not [run for run in runs if "${{" in run]
+
+
+def test_a_lint_without_the_key_reads_the_fleet_file(workflow: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    ssh = re.search(r"names both: (ssh: {.*})\.", (CI / "github-actions.yml").read_text())
+    assert ssh is not None
+    path.write_text(f"fleet: office\n{ssh[1]}\nhosts: {{spark-1: {{address: 192.0.2.1}}}}\n")
+    runs = [step["run"] for step in workflow["jobs"]["lint"]["steps"] if "run" in step]
+
+    done = subprocess.run(
+        ["sh", "-e", "-c", "\n".join(runs)],
+        cwd=ROOT,
+        env={**os.environ, "HOME": str(tmp_path), "FLEET": str(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_pull_request_does_not_wait_for_a_gate(workflow: dict[str, Any]) -> None:
+    assert [name for name, job in workflow["jobs"].items() if "concurrency" in job] == ["fleet"]
 
 
 def test_the_script_is_plain_shell_and_names_only_what_there_is() -> None:

@@ -13,9 +13,10 @@ from modules.spec.fleet import FleetFile
 from modules.spec.settings import HostSettings, Service
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = ("fleet-file", "catalog", "models", "airgap", "monitoring", "rolling", "pairs", "gateway", "fabric")
 EXAMPLES = [
     (name, number, block)
-    for name in ("fleet-file.md", "catalog.md", "models.md", "airgap.md", "monitoring.md", "rolling.md", "pairs.md")
+    for name in (f"{page}.md" for page in PAGES)
     for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", (DOCS / name).read_text(), re.M | re.S))
 ]
 
@@ -25,6 +26,10 @@ def test_example_in_the_docs_loads(
     name: str, number: int, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUB_TOKEN", "not-a-token")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for key in re.findall(r"{file: ~/(.+?)}", block):
+        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / key).write_text("not-a-key\n")
     path = tmp_path / f"{name}-{number}.yaml"
     path.write_text(block)
 
@@ -45,6 +50,8 @@ def test_docs_have_examples_of_layers_recipes_secrets_models_and_gates() -> None
         ("monitoring.md", 1),
         ("rolling.md", 0),
         ("pairs.md", 0),
+        ("gateway.md", 0),
+        ("fabric.md", 0),
     ]
 
 

@@ -91,6 +91,7 @@ def test_a_model_that_one_spark_can_not_hold_is_refused_on_one(model: str, told:
     ("flags", "told"),
     [
         ("max-num-sequences: 4", "no flag --max-num-sequences of engine vllm; did you mean max-num-seqs?"),
+        ("tp: 1", "no flag --tp of engine vllm; did you mean tensor-parallel-size?"),
         ("tool-call-parser: qwen3coder", "for --tool-call-parser of engine vllm; did you mean qwen3_coder?"),
         ("entirely-new: true", "no flag --entirely-new of engine vllm; "),
     ],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -350,3 +353,25 @@ def test_several_recipes_are_groups_of_one_file(tmp_path: Path) -> None:
 def test_nothing_of_a_recipe_is_looked_up_but_plain_names() -> None:
     with pytest.raises(RefusedError):
         server_of(SourceRecipe("spark-vllm-docker", "x", "a/b", command="vllm serve {0}", doubled=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--fleet", "My Office"], "--fleet My Office: write two or more lower-case letters"),
+        (["--address", "nvidia@10.0.0.11"], "--address nvidia@10.0.0.11: write a host name or an IP address"),
+        (["--out", "none/fleet.yaml"], "none/fleet.yaml: No such file or directory; name a file that you may write"),
+    ],
+)
+def test_an_option_that_makes_no_fleet_file_is_refused(
+    options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    words = [sys.executable, "-m", "modules.importer", str(next(SAMPLES.glob("*.yaml"))), *options]
+    root = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -61,4 +61,4 @@ def test_make_hands_its_limit_on() -> None:
         ["make", "--dry-run", "--no-print-directory", "verify", "LIMIT=chat"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "pytest tests/verify --limit chat" in done.stdout
+    assert 'pytest tests/verify --limit "chat"' in done.stdout

@@ -38,6 +38,46 @@ REFUSALS = (
         _service("{hosts: [spark-1]}"),
         (7, f"{_KEY}.cluster.hosts", "at least 2"),
     ),
+    refusal(
+        "a cluster at the ports of Prometheus",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              {engine: vllm, model: gpt-oss-120b, cluster: {hosts: [spark-1, spark-2], port: 9090, link_port: 9100}}
+        hosts:
+          spark-1: {address: 10.0.0.11, settings: {monitoring: {exporters: {}, prometheus: {}}}}
+          spark-2: {address: 10.0.0.12}
+        """,
+        (5, f"{_KEY}.cluster.link_port", "9100 is that of monitoring.exporters.port; change it"),
+        (5, f"{_KEY}.cluster.port", "9090 is that of monitoring.prometheus.port; change it"),
+    ),
+    refusal(
+        "an address that the fabric gives to another member",
+        """\
+        fleet: office
+        defaults:
+          fabric: {topology: direct, members: [spark-1, spark-2]}
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              cluster:
+                hosts: [spark-1, spark-2]
+                addresses:
+                  spark-1: 192.168.100.2
+        hosts:
+          spark-1: {address: 10.0.0.11}
+          spark-2: {address: 10.0.0.12, settings: {network: {peer_address: 10.0.0.12}}}
+        """,
+        (11, f"{_KEY}.cluster.addresses.spark-1", "192.168.100.2 is in the network of spark-1's fabric, which gives"),
+    ),
+    _pair(
+        "a member that the others are to reach on their own loopback",
+        _service("{hosts: [spark-1, spark-2], addresses: {spark-1: 127.0.0.1}}"),
+        (7, f"{_KEY}.cluster.addresses.spark-1", "127.0.0.1 is no address at which other hosts reach spark-1; write"),
+    ),
     _pair(
         "a host that has the service and is no member",
         _service(),

@@ -20,6 +20,18 @@ _PAIR = "members: [spark-1, spark-2]"
 _THREE = "members: [spark-1, spark-2, spark-3]"
 
 REFUSALS = (
+    _of(
+        "a port that a Spark has not",
+        f"topology: direct, {_PAIR}, cables: [[spark-1/f0, spark-2/f2]]",
+        "cables[0][1]",
+        "write a member and its port, as in spark-1/f0",
+    ),
+    _of(
+        "a network that nobody may use",
+        f"topology: direct, {_PAIR}, network: 240.0.0.0/8",
+        "network",
+        "240.0.0.0/8 can not be given to hosts; write a private network",
+    ),
     _of("a topology that is none", f"topology: star, {_PAIR}", "topology", "direct"),
     _of("a pair of three", f"topology: direct, {_THREE}", "members", "joins 2 hosts, and 3 are named; "),
     _of("a ring of two", f"topology: ring, {_PAIR}", "members", "joins 3 hosts, and 2 are named"),

@@ -79,6 +79,19 @@ REFUSALS = (
         (13, f"{_KEY}.agent_port", "service gpt-oss of spark-2 has port 8000; choose another one"),
     ),
     _gateway(
+        "an agent at the port by which images pass", "{agent_port: 5599}",
+        (13, f"{_KEY}.agent_port", "image.port of spark-1 has port 5599; choose another one"),
+        (13, f"{_KEY}.agent_port", "image.port of spark-2 has port 5599; choose another one"),
+    ),
+    _gateway(
+        "one key for two clients", "{clients: {alice: {key: other}, bob: {key: other}}}",
+        (13, f"{_KEY}.clients.bob.key", "alice has the same key, by which clients are told apart"),
+    ),
+    _gateway(
+        "a client with the key of the servers", "{clients: {alice: {key: key}}}",
+        (13, f"{_KEY}.clients.alice.key", "service gpt-oss has this key, so the client could ask it without the"),
+    ),
+    _gateway(
         "a way of choosing that there is not", "{balance: random}",
         (13, f"{_KEY}.balance", "least_connections"),
     ),

@@ -34,6 +34,32 @@ REFUSALS = (
         (4, "hosts.spark-1.adress", "unknown key; did you mean address?"),
     ),
     refusal(
+        "four numbers that are no host's address",
+        """\
+        fleet: office
+        hosts:
+          spark-1: {address: 10.0.0.311}
+          spark-2: {address: 0.0.0.0}
+        """,
+        (3, "hosts.spark-1.address", "not an address that a host can have; write it as 10.0.0.11, or a name"),
+        (4, "hosts.spark-2.address", "not an address that a host can have"),
+    ),
+    refusal(
+        "one host's address where all are to listen",
+        """\
+        fleet: office
+        defaults:
+          services: {gpt-oss: {engine: vllm, model: gpt-oss-120b, listen: 10.0.0.11}}
+        hosts:
+          spark-1: {address: 10.0.0.11}
+          spark-2:
+            address: 10.0.0.12
+            settings: {monitoring: {exporters: {listen: 10.0.0.11, scraped_from: [10.0.0.11]}}}
+        """,
+        (3, "defaults.services.gpt-oss.listen", "10.0.0.11, at which spark-2 is to listen, is spark-1's address"),
+        (8, "hosts.spark-2.settings.monitoring.exporters.listen", "is spark-1's address; write 0.0.0.0, or"),
+    ),
+    refusal(
         "duplicate host by name",
         """\
         fleet: office

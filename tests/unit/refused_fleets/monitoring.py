@@ -94,7 +94,7 @@ REFUSALS = (
                 grafana: {image: 'grafana/grafana:latest', admin_password: hunter2}
         """,
         (6, "hosts.spark-1.settings.monitoring.grafana.admin_password", "no name of a secret of this fleet"),
-        (6, "hosts.spark-1.settings.monitoring.grafana.image", ""),
+        (6, "hosts.spark-1.settings.monitoring.grafana.image", "write an image with its digest, as in docker.io/"),
     ),
     refusal(
         "Grafana alone",
@@ -131,6 +131,6 @@ REFUSALS = (
         defaults: {monitoring: {prometheus: {retention: 30}}}
         hosts: {spark-1: {}}
         """,
-        (2, "defaults.monitoring.prometheus.retention", ""),
+        (2, "defaults.monitoring.prometheus.retention", "write a whole number with h, d, w or y, as in 30d"),
     ),
 )

@@ -6,6 +6,63 @@ from tests.unit.refused_fleets.refusal import refusal
 
 REFUSALS = (
     refusal(
+        "numbers where names are wanted",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              image: {builder: 12}
+              services:
+                gpt-oss:
+                  engine: 12
+                  model: 1.5
+                  gate: 12
+        """,
+        (5, "hosts.spark-1.settings.image.builder", "no host '12' in this fleet"),
+        (8, "hosts.spark-1.settings.services.gpt-oss.engine", "unknown engine '12'; known engines"),
+        (9, "hosts.spark-1.settings.services.gpt-oss.model", "unknown model '1.5'; known models"),
+        (10, "hosts.spark-1.settings.services.gpt-oss.gate", "unknown gate '12'; known gates"),
+    ),
+    refusal(
+        "a model written out, for an engine and with a vocabulary that there are not",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              services:
+                text:
+                  engine: vllm
+                  model:
+                    repository: acme/text
+                    served_as: text
+                    source: ours
+                    encodings: [o200k_base]
+                    flags: {vlm: {max-model-len: 8192}}
+        """,
+        (12, "hosts.spark-1.settings.services.text.model.encodings[0]", "did you mean o200k_base.tiktoken?"),
+        (13, "hosts.spark-1.settings.services.text.model.flags.vlm", "unknown engine 'vlm'; did you mean vllm?"),
+    ),
+    refusal(
+        "an engine over more GPUs than a Spark has",
+        """\
+        fleet: office
+        hosts:
+          spark-1:
+            settings:
+              services:
+                gpt-oss:
+                  engine: vllm
+                  model: gpt-oss-120b
+                  flags:
+                    tensor-parallel-size: 2
+                    data-parallel-size: 2
+        """,
+        (10, "hosts.spark-1.settings.services.gpt-oss.flags.tensor-parallel-size", "or name 2 hosts under cluster"),
+        (11, "hosts.spark-1.settings.services.gpt-oss.flags.data-parallel-size", "a Spark has one; take it out"),
+    ),
+    refusal(
         "a watch that would be a load of its own",
         """\
         fleet: office

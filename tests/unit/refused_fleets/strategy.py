@@ -7,7 +7,7 @@ from tests.unit.refused_fleets.refusal import refusal
 _FLEET = """\
 fleet: office
 strategy: {{{strategy}}}
-groups: {{west: {{}}}}
+groups: {{west: {{}}, east: {{}}}}
 hosts: {{spark-1: {{}}, spark-2: {{groups: [west]}}, spark-3: {{}}}}
 """
 
@@ -49,6 +49,16 @@ REFUSALS = (
         "all hosts by name as canaries",
         _with("canary: [all]"),
         (2, "strategy.canary", "a bad release reaches all of them at once; name fewer"),
+    ),
+    refusal(
+        "a canary of nobody",
+        _with("canary: [spark-1, east]"),
+        (2, "strategy.canary[1]", "no host is in group 'east'; put one in it, or name another"),
+    ),
+    refusal(
+        "all hosts by a group as canaries",
+        _with("canary: [west, spark-1, spark-3]"),
+        (2, "strategy.canary", "with every host as a canary (3 of 3)"),
     ),
     refusal(
         "a batch of nothing",
