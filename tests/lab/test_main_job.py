@@ -101,8 +101,8 @@ def test_a_second_run_takes_few_round_trips(lab: Lab, main_fleet: Path, tmp_path
     assert int(counted.read_text()) == 3, run.text
 
 
-# Stage gate alone is there to be asked for a measurement (tests/lab/test_gate_workloads.py); `agent` is the first half of
-# stage gateway (deploys/gateway.py), which spark.py runs before the engine.
+# Stage gate alone is there to be asked for a measurement (tests/lab/test_gate_workloads.py); `agent` is the first half
+# of stage gateway (deploys/gateway.py), which spark.py runs before the engine.
 @pytest.mark.usefixtures("settled")
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in {"gate", "agent"}])
 def test_a_stage_alone_has_nothing_to_do(lab: Lab, main_fleet: Path, stage: str) -> None:
