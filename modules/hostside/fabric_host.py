@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import write_text
+    from modules.hostside.run_program import run
 else:
     from atomic import write_text
+    from run_program import run
 
+_RUN = partial(run, timeout_s=60)
 _FOLDERS = ("etc/netplan", "run/netplan", "lib/netplan")
-_TIMEOUT_S = 60
 
 Kept = dict[str, Any]
 """Path → `{"text": ..., "mode": ...}` of a file, or None where there was none."""
@@ -28,25 +30,12 @@ class FabricError(Exception):
     """It could not be brought about; the text says what to do."""
 
 
-def run(*command: str) -> tuple[int, str]:
-    """Exit status and all that a program said; 127 where it is not there."""
-    try:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except FileNotFoundError:
-        return 127, f"{command[0]} is not installed"
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return 126, str(error)
-    return done.returncode, done.stdout.strip()
-
-
 @dataclass
 class Host:
     """What it is made with differs only in tests."""
 
     root: Path = Path("/")
-    ask: Callable[..., tuple[int, str]] = run
+    ask: Callable[..., tuple[int, str]] = _RUN
     sleep: Callable[[float], None] = time.sleep
 
     def path(self, name: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,28 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.run_program import run
 else:
     from atomic import read_json, write_json
+    from run_program import run
 
 UNDO = Path("/var/lib/tinderbox/undo")
-_TIMEOUT_S = 360
 
 
 class SettingError(Exception):
     """It could not be brought about; the text says what to do."""
-
-
-def run(*command: str) -> tuple[int, str]:
-    """Exit status and all that a program said; 127 where it is not there."""
-    try:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except FileNotFoundError:
-        return 127, f"{command[0]} is not installed"
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return 126, str(error)
-    return done.returncode, done.stdout.strip()
 
 
 @dataclass
