@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,11 @@ def report_of(said: Message) -> Report:
     return Report(**known | {"holds": tuple(known.get("holds") or ())})
 
 
+def reports_of(heard: Mapping[str, Message]) -> dict[str, Report]:
+    """By member. One whose program has just begun says nothing at first; that is no word on what runs there."""
+    return {name: report_of(said) for name, said in heard.items() if said}
+
+
 class Head:
     """See above. `why`: of the last end, in words. `restarts`: since somebody else has started it."""
 
@@ -59,7 +65,7 @@ class Head:
             unit=unit,
             release=release,
             workers=workers,
-            reports={name: report_of(said) for name, said in self.links.heard().items()},
+            reports=reports_of(self.links.heard()),
             lost=tuple(name for name in workers if self.links.lost(name)),
             locked=unit.state != UP and place.locked(self.ledger),
         )

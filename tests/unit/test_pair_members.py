@@ -51,6 +51,24 @@ def at(monkeypatch: pytest.MonkeyPatch, unit: Unit, now: float = 100.0) -> None:
     monkeypatch.setattr(vars(pair_head)["time"], "monotonic", lambda: now)
 
 
+def test_a_worker_whose_program_has_just_begun_and_says_nothing_yet_ends_nobodys_part(
+    acts: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ledger = Ledger("gpt-oss", tmp_path)
+    entry(ledger, "r1", [{"event": "activated"}, {"event": "ready"}], ("spark-1", "spark-2"))
+    (ledger.directory / "current").symlink_to("r1.json")
+    one = head(monkeypatch, {})
+    at(monkeypatch, UNIT)
+    for said, done in (
+        ({}, []),
+        (asdict(replace(IDLE, generation="g1", ended=False)), []),
+        (asdict(IDLE), ["kill gpt-oss"]),
+    ):
+        monkeypatch.setattr(one.links, "heard", lambda said=said: {"spark-2": said})
+        one.tick()
+        assert acts == done
+
+
 def test_a_head_starts_a_pair_that_fell_twice_and_then_gives_up(
     acts: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
