@@ -33,7 +33,7 @@ ASKED = {"gpt-oss": {"url": "http://127.0.0.1:8000", "port": 8000}, "other": {}}
 @pytest.mark.parametrize("name", sorted(PLANS))
 def test_the_configuration_is_the_one_that_was_looked_through(name: str) -> None:
     sample = SAMPLES / f"{name}.cfg"
-    if os.environ.get("TINDERBOX_SAMPLES") == "write":
+    if os.environ.get("TINDERBOX_RENEW") == "1":
         sample.write_text(configuration(PLANS[name]))
     assert configuration(PLANS[name]) == sample.read_text()
 
