@@ -24,6 +24,7 @@ from modules.converge.run import Pass, one_pass
 from modules.converge.stopped import doubtful, left_out
 from modules.converge.tell import say, say_what_follows, tell_drift, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
+from modules.fleet.lock import read_lock
 from modules.fleet.problem import shown
 from modules.reporting.left_behind import Left
 
@@ -60,6 +61,12 @@ def main(  # noqa: PLR0917
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
+    if fleet.placements:
+        # Here, since few fleets have any.
+        from modules.fleet.shown import placement_lines
+
+        for line in placement_lines(fleet.placements, read_lock(fleet.path)):
+            say(line, "cyan")
     for remark in fleet.remarks:
         say(remark.told(shown(fleet.path)), "yellow")
     try:

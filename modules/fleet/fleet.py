@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from modules.spec.strategy import Strategy
 class Fleet:
     """The hosts of one fleet file, each with its settings.
 
-    `lines`: where each secret is declared. `remarks`: what is odd, and not refused.
+    `lines`: where each secret is declared. `remarks`: what is odd, and not refused. `placements`: service of the
+    fleet's own → its hosts.
     """
 
     name: str
@@ -28,11 +29,19 @@ class Fleet:
     lines: dict[str, Origin] = field(default_factory=dict, repr=False)
     strategy: Strategy | None = None
     remarks: tuple[Problem, ...] = ()
+    placements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _values: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
-        cls, file: FleetFile, path: Path, hosts: Iterable[ResolvedHost], tree: Tree, remarks: tuple[Problem, ...] = ()
+        cls,
+        file: FleetFile,
+        path: Path,
+        hosts: Iterable[ResolvedHost],
+        tree: Tree,
+        *,
+        remarks: tuple[Problem, ...] = (),
+        placements: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Fleet:
         """Put a fleet together from what was read. `tree`: the whole file's, for the places of its secrets."""
         return cls(
@@ -43,6 +52,7 @@ class Fleet:
             strategy=file.strategy,
             lines={name: find(tree, ("secrets", name)).origin for name in file.secrets},
             remarks=remarks,
+            placements=dict(placements or {}),
         )
 
     def secret(self, name: str) -> str:

@@ -20,6 +20,7 @@ from modules.operations.managed_files import ManagedFile
 from modules.operations.require import foreseen
 from modules.operations.weights import pinned_commit
 from modules.release import layout
+from modules.release.build import start_seconds
 from modules.spec.model import Model
 
 # An operation is asked twice, for the plan of a run and in the run; people are told once.
@@ -102,9 +103,15 @@ def watched_engines(plan: ServicePlan) -> list[str]:
 
 
 def services_file(services: HostPlan) -> ManagedFile:
-    """Which services of Tinderbox belong on the host together; every other engine is a stranger there."""
-    names = sorted(service.name for service in services.services)
-    return ManagedFile(layout.services_file(), json.dumps({"services": names}) + "\n")
+    """Which services of Tinderbox belong on the host together; every other engine is a stranger there.
+
+    Of several also in which order they start, and how long each start may take (modules/hostside/load_turn.py).
+    """
+    document: dict[str, Any] = {"services": sorted(service.name for service in services.services)}
+    if len(services.services) > 1:
+        document["order"] = [service.name for service in services.in_order]
+        document["start_s"] = {service.name: start_seconds(service) for service in services.in_order}
+    return ManagedFile(layout.services_file(), json.dumps(document) + "\n")
 
 
 def room_for(plan: ServicePlan, reckoned: Reckoned | None) -> Generator[PyinfraCommand, None, None]:

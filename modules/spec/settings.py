@@ -15,6 +15,7 @@ from modules.spec.base import (
     HostName,
     IpAddress,
     Ipv4Network,
+    ModelName,
     Name,
     PackageVersion,
     Port,
@@ -186,6 +187,8 @@ class Service(Strict):
     profile's; a value of false takes a flag away. `api_key`: name of a secret; where `listen` is not loopback and
     none is named, the host makes a key of its own. `memory_plan`: whether a service that does not fit into the
     machine's memory by its plan is refused. `watchdog`: how it is watched. `cluster`: the hosts that it spans.
+    `priority`: of several services of a host the higher ones start first, and one that does not fit is the lowest.
+    `aliases`: further names by which clients may ask for its model.
     """
 
     engine: str
@@ -204,6 +207,16 @@ class Service(Strict):
     speculative: Speculative | None = None
     watchdog: Watchdog = Watchdog()
     cluster: Cluster | None = None
+    priority: int = Field(default=0, ge=-100, le=100)
+    aliases: tuple[ModelName, ...] = ()
+
+    @field_validator("aliases")
+    @classmethod
+    def _once_each(cls, aliases: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for at, name in enumerate(aliases) if name in aliases[:at]), None)
+        if twice is not None:
+            raise ValueError(f"{twice} stands there twice: write it once")
+        return aliases
 
     @property
     def is_open(self) -> bool:
