@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 from modules.catalog import Catalog
 from modules.fleet.compose import composed_engine, composed_flags, draft_of, model_of
-from modules.memory.advice import nearest
+from modules.memory.advice import Change, nearest
 from modules.memory.checkpoint import Checkpoint, Shape, share_of
 from modules.memory.layers import Layer
 from modules.memory.plan import LAB_RESERVE, SYSTEM_RESERVE, Machine
 from modules.memory.reckon import plan_memory
 from modules.memory.serving import Settings, UnplannableError, serving_of
 from modules.memory.sizes import GIB, gib
-from modules.spec.engine import Engine
 from modules.spec.lock import Lock
 from modules.spec.model import Model
 from modules.spec.settings import HostSettings, Service
@@ -57,66 +56,63 @@ class Sizes:
             return sum(sizes)
         return None if model.size_gib is None else round(model.size_gib * GIB)
 
-    def checkpoint(self, service: Service, model: Model) -> Checkpoint | None:
-        """What stands for the checkpoint of a model, and of the service's draft model."""
+    def checkpoint(self, service: Service, model: Model, *, guessed: bool = False) -> Checkpoint | None:
+        """What stands for the checkpoint of a model, and of the service's draft model; None while a size is unknown.
+
+        `guessed`: then of no size at all, for engines that take the same whatever they serve.
+        """
         parts = [self.weights(one) for one in (model, draft_of(service, self.catalog)) if one is not None]
-        known = [size for size in parts if size is not None]
-        if len(known) < len(parts):
+        if None in parts and not guessed:
             return None
         # One layer in the place of all that grow with a sequence, in 16 bits. What does not grow is left out.
         values = (model.kv_bytes_per_token or 0) // 2
         layers = (Layer("full", values),) if values else ()
-        whole = Checkpoint(
-            {"weights": sum(known)}, layers, None if layers else _UNREAD, Shape(context=model.context or 1)
-        )
+        shape = Shape(context=model.context or 1)
+        whole = Checkpoint({"weights": sum(part or 0 for part in parts)}, layers, None if layers else _UNREAD, shape)
         return share_of(whole, 1 if service.cluster is None else len(service.cluster.hosts))
 
-    def settings(self, service: Service, model: Model) -> tuple[Engine, Settings]:
-        """The engine of a service, and what of it decides about memory."""
+    def settings(self, service: Service, model: Model) -> Settings:
+        """What of a service decides about memory."""
         engine = composed_engine(self.catalog.engines[service.engine], service)
-        flags = composed_flags(engine, service, model)
-        return engine, Settings(engine, flags, {**engine.environment, **service.environment})
+        return Settings(engine, composed_flags(engine, service, model), {**engine.environment, **service.environment})
 
-    def claim(self, service: Service, machine: Machine, model: Model | None = None) -> int | None:
-        """Bytes that a service takes, at least; None where that is not known. `model`: in its own's place."""
-        served = model or model_of(service, self.catalog)
-        checkpoint = None if served is None else self.checkpoint(service, served)
-        if served is None or checkpoint is None:
+    def claim(self, service: Service, machine: Machine) -> int | None:
+        """Bytes that a service takes, at least; None where that is not known."""
+        served = model_of(service, self.catalog)
+        if served is None:
             return None
         try:
-            _, settings = self.settings(service, served)
-            return plan_memory(checkpoint, serving_of(settings), machine).claim
+            serving = serving_of(self.settings(service, served))
+            # A share of the memory is taken by what it holds and by the cache, whichever has how much of it.
+            checkpoint = self.checkpoint(service, served, guessed=serving.fraction is not None)
+            return None if checkpoint is None else plan_memory(checkpoint, serving, machine).claim
         except UnplannableError:
             return None
 
     def would_fit(self, service: Service, machine: Machine) -> Iterator[str]:
         """What of the service could be changed for it to fit beside the machine's neighbours, in words."""
         served = model_of(service, self.catalog)
-        checkpoint = None if served is None else self.checkpoint(service, served)
-        if served is None or checkpoint is None:
+        if served is None:
             return
-        _, settings = self.settings(service, served)
-        try:
-            yield from (str(one.change) for one in nearest(checkpoint, settings, machine))
-        except UnplannableError:
-            return
-        left = machine.memory - machine.reserve - machine.neighbours
+        yield from map(str, self._changes(service, served, machine))
         for name, model in self.smaller(service, served):
-            claim = self.claim(service, Machine(machine.memory, reserve=machine.reserve), model)
-            if claim is not None and claim <= left:
-                yield f"model: {name} ({model.size_gib:g} GiB)"
-            elif (change := self._with_less(service, machine, model)) is not None:
-                yield f"model: {name} with {change}"
+            # Of several the first, which moves least.
+            change = next(iter(self._changes(service, model, machine)), None)
+            if change is not None:
+                yield f"model: {name}{f' with {change}' if str(change) else ''}"
 
-    def _with_less(self, service: Service, machine: Machine, model: Model) -> str | None:
+    def _changes(self, service: Service, model: Model, machine: Machine) -> Iterator[Change]:
         checkpoint = self.checkpoint(service, model)
         if checkpoint is None:
-            return None
+            return
         try:
-            found = nearest(checkpoint, self.settings(service, model)[1], machine)
+            settings = self.settings(service, model)
+            if plan_memory(checkpoint, serving_of(settings), machine).fits:
+                yield Change()
+            else:
+                yield from (one.change for one in nearest(checkpoint, settings, machine))
         except UnplannableError:
-            return None
-        return str(found[0].change) if found else None
+            return
 
     def smaller(self, service: Service, model: Model) -> list[tuple[str, Model]]:
         """The catalog's models of the same name in the API in a smaller quantisation, which this engine serves too."""

@@ -86,6 +86,21 @@ def one_after_the_other(*loads: list[tuple[float, float]]) -> bool:
     return all(before[1] <= after[0] for before, after in itertools.pairwise(ranked))
 
 
+def await_backends(lab: Lab, gateway_host: str, servers: int) -> None:
+    """Until the gateway there sends requests to so many servers."""
+    deadline = time.monotonic() + _START_S
+    while True:
+        # Through ssh, since its figures are told on loopback.
+        text = lab.ssh(gateway_host, "curl -sS 'http://127.0.0.1:8405/stats;csv'").stdout
+        rows = [
+            line.split(",") for line in text.splitlines() if line.split(",")[1:2] and "spark-" in line.split(",")[1]
+        ]
+        if sum(any(field.startswith("UP") for field in row) for row in rows) == servers:
+            return
+        assert time.monotonic() < deadline, text
+        time.sleep(_PAUSE_S)
+
+
 @contextmanager
 def asked(urls: Mapping[str, tuple[str, str]], key: str, **how: int) -> Iterator[dict[str, Account]]:
     """While this lasts, each of these is asked all the time. `urls`: name → URL and model. Every answer counts."""

@@ -24,7 +24,7 @@ hosts:
     settings:
       services:
         gpt-oss: {listen: 10.0.0.13, port: 9000, flags: {gpu-memory-utilization: 0.65}}
-        other: {engine: vllm, model: gpt-oss-20b, port: 8001, flags: {gpu-memory-utilization: 0.2}}
+        other: {engine: vllm, model: gpt-oss-20b, port: 8001, flags: {gpu-memory-utilization: 0.15}}
   spark-4:
     address: 10.0.0.14
     settings:
