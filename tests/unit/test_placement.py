@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from modules.fleet.placement import Place, Placement, Wish, placed
 
 GIB = 1024**3
+Before = Mapping[str, tuple[str, ...]]
 HOSTS = ("spark-1", "spark-2", "spark-3", "spark-4")
 
 
