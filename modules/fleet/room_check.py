@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from modules.catalog import Catalog
 from modules.fleet.claims import Sizes, memory_of, reserve_of, told
@@ -35,26 +36,50 @@ def room_problems(
     ]
 
 
-def _of_host(host: ResolvedHost, hosts: list[ResolvedHost], sizes: Sizes) -> Iterator[tuple[Key, str, str]]:
-    """Those of the highest priority take first; what no room is left for is refused."""
-    memory, reserve = memory_of(host.settings), reserve_of(host.settings)
+@dataclass(frozen=True)
+class Crowded:
+    """A service for which no room is left. `taken`: what has it, name → bytes; `ways`: what would fit, in words."""
+
+    name: str
+    claim: int
+    machine: Machine
+    taken: Mapping[str, int]
+    ways: tuple[str, ...]
+
+    @property
+    def left(self) -> int:
+        """Bytes that the others leave."""
+        return max(0, self.machine.memory - self.machine.reserve - self.machine.neighbours)
+
+    def measured(self) -> str:
+        """What there is, in words."""
+        others = ", ".join(f"{other} ({told(size)})" for other, size in self.taken.items())
+        total, reserve = told(self.machine.memory), told(self.machine.reserve)
+        return f"of {total} the system keeps {reserve}; beside {others} {told(self.left)} are left"
+
+
+def crowded(services: Mapping[str, Service], machine: Machine, sizes: Sizes) -> Iterator[Crowded]:
+    """The services of one host that do not fit beside those of a higher priority, which take first."""
     taken: dict[str, int] = {}
-    ranked = sorted(host.settings.services.items(), key=lambda one: -one[1].priority)
-    for name, service in ranked:
-        claim = _claim(service, sizes, Machine(memory, reserve=reserve))
-        beside = sum(taken.values())
-        if claim is None or beside + claim <= memory - reserve or service.memory_plan == "warn" or not taken:
+    for name, service in sorted(services.items(), key=lambda one: -one[1].priority):
+        claim = _claim(service, sizes, machine)
+        beside = replace(machine, neighbours=sum(taken.values()))
+        room = machine.memory - machine.reserve - beside.neighbours
+        if claim is None or claim <= room or service.memory_plan == "warn" or not taken:
             taken[name] = claim or 0
-            continue
-        others = ", ".join(f"{other} ({told(size)})" for other, size in taken.items())
-        what = (
-            f"does not fit on {host.name}: it takes {told(claim)}, and of {told(memory)} the system keeps "
-            f"{told(reserve)}; beside {others} {told(max(0, memory - reserve - beside))} are left"
-        )
-        flag = next((one for one in _FRACTIONS if one in service.flags), None)
-        key = ("services", name, "flags", flag) if flag is not None else ("services", name)
-        ways = list(sizes.would_fit(service, Machine(memory, neighbours=beside, reserve=reserve)))
-        ways += [f"on host {other}" for other in _elsewhere(name, service, host, hosts, sizes)]
+        else:
+            yield Crowded(name, claim, beside, dict(taken), tuple(sizes.would_fit(service, beside)))
+
+
+def _of_host(host: ResolvedHost, hosts: list[ResolvedHost], sizes: Sizes) -> Iterator[tuple[Key, str, str]]:
+    services = host.settings.services
+    machine = Machine(memory_of(host.settings), reserve=reserve_of(host.settings))
+    for one in crowded(services, machine, sizes):
+        service = services[one.name]
+        flag = next((flag for flag in _FRACTIONS if flag in service.flags), None)
+        key = ("services", one.name, "flags", flag) if flag is not None else ("services", one.name)
+        ways = [*one.ways, *(f"on host {other}" for other in _elsewhere(one.name, service, host, hosts, sizes))]
+        what = f"does not fit on {host.name}: it takes {told(one.claim)}, and {one.measured()}"
         yield key, what, f"would fit: {', or '.join(ways)}" if ways else "take a smaller model, or another host"
 
 
