@@ -42,19 +42,24 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Order:
-    """The services that belong on a host together, who starts first at the front; `start_s`: of each, at most."""
+    """The services that belong on a host together, who starts first at the front.
+
+    `start_s`: of each, at most. `spans`: those that span hosts, whose starts their own program bounds.
+    """
 
     names: tuple[str, ...] = ()
     start_s: Mapping[str, float] = field(default_factory=dict)
+    spans: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, services: Path = SERVICES) -> Order:
         """From services.json; of a host with one service it names none."""
         found = read_json(services) or {}
-        names, seconds = found.get("order"), found.get("start_s")
+        names, seconds, spans = (found.get(key) for key in ("order", "start_s", "spans"))
         return cls(
             tuple(str(name) for name in names) if isinstance(names, list) else (),
             {str(name): float(value) for name, value in seconds.items()} if isinstance(seconds, dict) else {},
+            frozenset(str(name) for name in spans) if isinstance(spans, list) else frozenset(),
         )
 
     def seconds(self, *but: str) -> float:

@@ -88,7 +88,7 @@ def turn(service: str, order: Order) -> str | None:
     before = " ".join(unit_name(other) for other in order.names[: order.names.index(service)])
     all_s = order.seconds() + _GATE_S
     after = f"After={before}\n" if before else ""
-    window = f"StartLimitIntervalSec={_ATTEMPTS * (all_s + _PAUSES_S):.0f}\n"
+    window = f"StartLimitIntervalSec={_ATTEMPTS * (all_s + _PAUSES_S):.0f}\n" if service not in order.spans else ""
     return f"{_ORDER_HEAD}[Unit]\n{after}{window}\n[Service]\nTimeoutStartSec={all_s:.0f}\n"
 
 

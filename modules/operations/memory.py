@@ -111,6 +111,7 @@ def services_file(services: HostPlan) -> ManagedFile:
     if len(services.services) > 1:
         document["order"] = [service.name for service in services.in_order]
         document["start_s"] = {service.name: start_seconds(service) for service in services.in_order}
+        document["spans"] = [service.name for service in services.in_order if service.cluster is not None]
     return ManagedFile(layout.services_file(), json.dumps(document) + "\n")
 
 

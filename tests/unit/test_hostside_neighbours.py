@@ -128,8 +128,9 @@ def test_it_makes_way_and_comes_back_where_that_was_in_vain(host: Host) -> None:
     ]
 
 
-def order(host: Host, *services: str) -> None:
+def order(host: Host, *services: str, spans: tuple[str, ...] = ()) -> None:
     document = {"services": sorted(services), "order": services, "start_s": dict.fromkeys(services, 100)}
+    document["spans"] = spans
     (host.settings / "services.json").write_text(json.dumps(document))
 
 
@@ -150,6 +151,13 @@ def test_those_of_the_fleet_file_start_one_after_the_other_whatever_becomes_of_t
     host.commands.clear()
     host.settle()
     assert host.commands == []
+
+
+def test_the_starts_of_one_that_spans_hosts_stay_bounded_by_its_own_program(host: Host) -> None:
+    order(host, "new", "old", spans=("old",))
+    host.settle()
+    assert "StartLimit" in order_file("new", host.units).read_text()
+    assert "StartLimit" not in order_file("old", host.units).read_text()
 
 
 def test_one_that_is_alone_again_or_gone_from_the_fleet_file_is_ordered_no_more(host: Host) -> None:

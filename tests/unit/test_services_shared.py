@@ -132,6 +132,7 @@ def test_a_host_is_told_in_which_order_its_services_start(path: Path) -> None:
     assert [service.name for service in plan.in_order] == ["chat", "embed"]
     told = json.loads(str(services_file(plan).content))
     assert (told["services"], told["order"]) == (["chat", "embed"], ["chat", "embed"])
+    assert told["spans"] == []
     assert set(told["start_s"]) == {"chat", "embed"}
     assert min(told["start_s"].values()) >= 60
     alone = host_plan(fleet.hosts["spark-1"], load_catalog())
