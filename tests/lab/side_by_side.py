@@ -69,6 +69,13 @@ class Neighbour:
                 began = None
         return found
 
+    def await_said(self, since: float, words: str) -> None:
+        """Until its journal has a line with these words."""
+        deadline = time.monotonic() + _START_S
+        while not self.said(since, words):
+            assert time.monotonic() < deadline, f"{self.unit} never said: {words}"
+            time.sleep(_PAUSE_S)
+
     def said(self, since: float, words: str) -> bool:
         """Whether its journal has a line with these words."""
         command = f"sudo journalctl -o cat --no-pager --since @{since:.0f} -u {self.unit}"

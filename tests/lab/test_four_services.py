@@ -7,7 +7,8 @@ ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,59 @@ def test_a_boot_of_a_host_leaves_what_is_elsewhere_answering_and_starts_its_own_
     assert len(loads) == len(here) == 2
     assert one_after_the_other(*loads), loads
     assert loads[0][0] < loads[1][0]
+
+
+def test_one_that_loads_is_waited_for_also_by_a_higher_priority(four: Four) -> None:
+    """A start that takes ten seconds; the two units are in no common transaction of systemd's."""
+    first, second = neighbours(four)
+    since = now(four.lab, first.host)
+    four.lab.ssh(first.host, f"sudo systemctl stop {first.unit} {second.unit}")
+    four.lab.ssh(first.host, f"sudo systemctl reset-failed {first.unit} {second.unit}", check=False)
+    with slow_to_start(second):
+        four.lab.ssh(first.host, f"sudo systemctl start --no-block {second.unit}")
+        second.await_said(since, "GiB are available, ")
+        four.lab.ssh(first.host, f"sudo systemctl start --no-block {first.unit}")
+        for one in (first, second):
+            one.await_ready()
+    told = f"memory-gate: waiting for service {second.name}, which loads: one engine loads at a time"
+    assert first.said(since, told)
+    assert one_after_the_other(first.loads(since), second.loads(since))
+    await_backends(four.lab, GATEWAY_HOST, 5)
+
+
+def test_the_failure_of_the_first_does_not_keep_the_second_from_starting_at_a_boot(four: Four) -> None:
+    first, second = neighbours(four)
+    held = f"/etc/systemd/system/{first.unit}.d/held.conf"
+    four.lab.write(first.host, held, "[Service]\nExecStartPre=/bin/false\n")
+    try:
+        four.lab.restart(first.host)
+        second.await_ready()
+        assert first.shown("ActiveState") != "active"
+    finally:
+        four.lab.ssh(first.host, f"sudo rm {held} && sudo systemctl daemon-reload")
+    four.lab.ssh(first.host, f"sudo systemctl reset-failed {first.unit}; sudo systemctl start {first.unit}")
+    first.await_ready()
+    await_backends(four.lab, GATEWAY_HOST, 5)
+
+
+def neighbours(four: Four) -> tuple[Neighbour, Neighbour]:
+    """Two services of one host, in the order in which they start."""
+    (host,) = four.where()["rank"]
+    first, second = json.loads(four.lab.read(host, "/etc/tinderbox/services.json"))["order"]
+    return Neighbour(four.lab, host, first), Neighbour(four.lab, host, second)
+
+
+@contextmanager
+def slow_to_start(one: Neighbour) -> Iterator[None]:
+    """While this lasts, its readiness is found ten seconds later."""
+    folder = f"/run/systemd/system/{one.unit}.d"
+    one.lab.ssh(one.host, f"sudo mkdir -p {folder}")
+    one.lab.write(one.host, f"{folder}/slow.conf", "[Service]\nExecStartPre=/bin/sleep 10\n")
+    one.lab.ssh(one.host, "sudo systemctl daemon-reload")
+    try:
+        yield
+    finally:
+        one.lab.ssh(one.host, f"sudo rm -r {folder} && sudo systemctl daemon-reload")
 
 
 def test_a_service_more_is_placed_and_shown_before_and_moves_none(four: Four) -> None:
