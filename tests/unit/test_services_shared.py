@@ -161,3 +161,7 @@ def test_the_gateway_sends_by_model_and_by_alias_to_where_a_service_was_placed(p
     assert '"id": "everyday"' in text
     # Also where a request is nested too deep for HAProxy to read it.
     assert '[[:space:]]*"gpt\\-4"' in text
+
+
+def test_a_file_may_say_that_it_has_none(path: Path) -> None:
+    assert another(path, "fleet: office\nservices:\nhosts: {spark-1: }\n").placements == {}
