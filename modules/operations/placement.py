@@ -21,10 +21,12 @@ def placements_kept() -> Generator[PyinfraCommand, None, None]:
         host.noop("the lock says where they are")
         return
     differs(lock_path(fleet.path).name, "does not say which hosts were chosen for the fleet's services")
-    yield FunctionCommand(_record, (), {})
+    yield FunctionCommand(record_placements, (), {})
 
 
-def _record(_: State, __: Host) -> bool:
+def record_placements(state: State, host: Host) -> bool:  # noqa: ARG001 (pyinfra passes both by name, or none)
+    """Write what was chosen to the lock."""
     fleet = load_fleet()
     record(fleet.path, placements=fleet.placements)
+    host.log(f"{lock_path(fleet.path).name} says where services are now")
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyinfra.api import FunctionCommand
@@ -29,13 +30,18 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def written(command: Any) -> bool:
+    """As pyinfra runs it: it looks at the names of its parameters."""
+    return bool(command.execute(None, StubHost({}), {}))
+
+
 def test_what_was_chosen_is_written_once(path: Path) -> None:
     (command,) = commands_of(StubHost({}), placements_kept)
     assert isinstance(command, FunctionCommand)
     # Nothing before it is run: a dry run leaves no lock.
     assert read_lock(path).placements == {}
 
-    assert command.function(None, None)
+    assert written(command)
 
     assert read_lock(path).placements == {"chat": ("spark-1",)}
     host = StubHost({})
@@ -45,5 +51,5 @@ def test_what_was_chosen_is_written_once(path: Path) -> None:
 
 def test_the_lock_is_a_plain_file_that_people_read(path: Path) -> None:
     (command,) = commands_of(StubHost({}), placements_kept)
-    command.function(None, None)
+    assert written(command)
     assert "placements:\n  chat:\n  - spark-1\n" in path.with_suffix(".lock.yaml").read_text()
