@@ -24,8 +24,8 @@ def placements_kept() -> Generator[PyinfraCommand, None, None]:
     yield FunctionCommand(record_placements, (), {})
 
 
-def record_placements(state: State, host: Host) -> bool:  # noqa: ARG001 (pyinfra passes both by name, or none)
-    """Write what was chosen to the lock."""
+def record_placements(state: State, host: Host) -> bool:
+    """Write what was chosen to the lock; pyinfra passes `state` and `host` by name."""
     fleet = load_fleet()
     record(fleet.path, placements=fleet.placements)
     host.log(f"{lock_path(fleet.path).name} says where services are now")
