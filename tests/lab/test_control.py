@@ -16,7 +16,7 @@ from modules.converge.lock import held, lock_identity, lock_name
 from modules.fleet import load_fleet
 from modules.fleet.shared import shared_folder
 from modules.lab.layout import ROOT
-from modules.operations.host_hold import _FROM_INPUT
+from modules.operations.hold import _FROM_INPUT
 from modules.spec.holder import Holder
 from tests.lab.lab_driver import Lab
 
