@@ -6,9 +6,9 @@ Prints one line of JSON, and then holds the host until its standard input ends o
 connection of its run, however that ends. `holds`: whether it does; `holder`: who does otherwise. It is run before our
 programs are on the host, from its text; what holds a host is so the same for every version of Tinderbox.
 
-`lock` in HOLDER names the lock of the run's own controller, and of no other (modules/converge/lock.py), or else that very
-run. Who comes with the same one holds that, so whoever had the host under that name is gone, or has lost its connection:
-it is taken from what that left behind.
+`lock` in HOLDER names the lock of the run's own controller, and of no other (modules/converge/lock.py), or else that
+very run. Who comes with the same one holds that, so whoever had the host under that name is gone, or has lost its
+connection: it is taken from what that left behind.
 """
 
 from __future__ import annotations
