@@ -335,7 +335,8 @@ def test_without_its_key_nothing_of_it_stays(wide_lab: Lab, endpoint: Path) -> N
     left = (
         "ls -d /etc/tinderbox/gateway /etc/tinderbox/agent.json /etc/systemd/system/tinderbox-agent.*"
         " /etc/systemd/system/*.wants/tinderbox-agent* /etc/systemd/system/*.wants/tinderbox-gateway*"
-        " /etc/systemd/system/tinderbox-gateway* /run/tinderbox/drain /run/tinderbox/drain-measured /run/tinderbox-agent /run/tinderbox-gateway"
+        " /etc/systemd/system/tinderbox-gateway* /run/tinderbox/drain /run/tinderbox/drain-measured"
+        " /run/tinderbox-agent /run/tinderbox-gateway"
         " /usr/sbin/haproxy /etc/haproxy 2>/dev/null; ss -Hltn | grep -E ':(8080|8405|5588) '"
     )
     for host in (GATEWAY_HOST, *SPARKS):
