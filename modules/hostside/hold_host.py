@@ -67,12 +67,37 @@ def taken(file: int, mine: Document, patience_s: float = PATIENCE_S) -> bool:
         time.sleep(_TICK_S)
 
 
-def _ended(other: Document) -> bool:
+def began(process: int) -> str:
+    """When a process began, in the kernel's ticks since the boot: with its number, what tells it from all others."""
     try:
-        os.kill(int(str(other["here"])), signal.SIGTERM)
+        # Its name may have any character, also a bracket.
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _ended(other: Document) -> bool:
+    """End the process that holds the host, where it is still that one: its number may be another's by now."""
+    try:
+        process = int(str(other["here"]))
+        held = os.pidfd_open(process)
     except (KeyError, ValueError, OSError):
         return False
-    return True
+    try:
+        # From here on the number can not become another's unseen.
+        same = other.get("began") in {None, began(process)} and _holds(process, other.get("lock"))
+        if same:
+            signal.pidfd_send_signal(held, signal.SIGTERM)
+    except OSError:
+        return False
+    finally:
+        os.close(held)
+    return same
+
+
+def _holds(process: int, lock: object) -> bool:
+    words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    return json.dumps(lock).encode() in b" ".join(words)
 
 
 def hold(source: int, silence_s: float = SILENCE_S) -> None:
@@ -84,7 +109,7 @@ def hold(source: int, silence_s: float = SILENCE_S) -> None:
 
 def main(words: list[str]) -> int:
     """Entry point."""
-    mine: Document = {**json.loads(words[0]), "here": os.getpid()}
+    mine: Document = {**json.loads(words[0]), "here": os.getpid(), "began": began(os.getpid())}
     LOCK.parent.mkdir(mode=0o755, exist_ok=True)
     file = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     if not taken(file, mine):
