@@ -11,6 +11,7 @@ from modules.fleet.check import settings_problems
 from modules.fleet.clusters import cluster_problems, strategy_problem, with_addresses
 from modules.fleet.fabric_check import fabric_problems
 from modules.fleet.fleet import Fleet
+from modules.fleet.fleet_remarks import fleet_remarks
 from modules.fleet.gateway_check import gateway_problems
 from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
@@ -73,7 +74,7 @@ def _load(path: Path) -> Fleet:
     # Read again where it is used; here so that a wrong one is told before any host is contacted.
     read_lock(path)
     remarks = [one for host in hosts for one in settings_remarks(host.settings, catalog, layers.settings(host.name))]
-    remarks += model_remarks(models, catalog, tree)
+    remarks += [*model_remarks(models, catalog, tree), *fleet_remarks(hosts, file.strategy, tree, layers.settings)]
     hosts = [host.model_copy(update={"settings": with_own_models(host.settings, models)}) for host in hosts]
     return Fleet.of(file, path, hosts, tree, tuple(dict.fromkeys(remarks)), used_secrets(hosts, catalog))
 
