@@ -17,12 +17,14 @@ Finding = tuple[Key, str, str]
 def fleet_remarks(
     hosts: Sequence[ResolvedHost], strategy: Strategy | None, tree: Tree, settings: Callable[[str], Tree]
 ) -> Iterator[Problem]:
-    """Tell of a strategy that holds nothing back, and of exporters that the fleet's own Prometheus may not ask.
+    """Tell of what holds nothing back, means nothing, or keeps out the fleet's own: strategy, seeds, exporters.
 
     `tree`: the whole file's, for places; `settings`: a host's own.
     """
     for key, what, todo in () if strategy is None else _strategy(strategy, len(hosts), tree):
         yield Problem(find(tree, key).origin, what, todo)
+    for name, what, todo in _seeds(hosts):
+        yield Problem(find(settings(name), ("weights", "spread", "seed")).origin, what, todo)
     for name, what, todo in _exporters(hosts):
         yield Problem(find(settings(name), ("monitoring", "exporters", "scraped_from")).origin, what, todo)
 
@@ -44,6 +46,24 @@ def _strategy(strategy: Strategy, hosts: int, tree: Tree) -> Iterator[Finding]:
     soak = find(tree, ("strategy", "soak"))
     if not soak.rest and strategy.soak_s:
         yield ("strategy", "soak"), "without a canary nobody soaks", "write canary: 1, or take soak out"
+
+
+def _seeds(hosts: Sequence[ResolvedHost]) -> Iterator[tuple[str, str, str]]:
+    """Several seeds are meant where they want different models; of one model, one host fetches."""
+    seeds: dict[str, list[str]] = {}
+    for host in hosts:
+        if host.settings.weights.spread.seed and host.settings.weights.spread.enabled:
+            for service in host.settings.services.values():
+                name = service.model if isinstance(service.model, str) else service.model.repository
+                seeds.setdefault(name, []).append(host.name)
+    told = set()
+    for model, names in seeds.items():
+        both = tuple(dict.fromkeys(names))
+        if len(both) < 2 or both in told:
+            continue
+        told.add(both)
+        what = f"{', '.join(both)} are all the seed of {model}, and one of them fetches it: that which has most of it"
+        yield both[1], what, "name one, and others are tried only where it fails"
 
 
 def _exporters(hosts: Sequence[ResolvedHost]) -> Iterator[tuple[str, str, str]]:

@@ -86,3 +86,31 @@ def test_those_that_it_may_ask_at_any_of_its_addresses_are_not(allowed: str, tmp
 def test_of_a_prometheus_whose_address_is_not_known_nothing_is_said(tmp_path: Path) -> None:
     text = (MONITORED % "10.0.0.5").replace("address: 10.0.0.11", "address: spark-1.local")
     assert remarks(text.replace(", network: {peer_address: 192.168.7.1}", ""), tmp_path) == []
+
+
+SEEDS = """\
+fleet: office
+defaults:
+  services: {gpt-oss: {engine: vllm, model: gpt-oss-120b}}
+hosts:
+  spark-1: {address: 10.0.0.11, settings: {weights: {spread: {seed: true}}}}
+  spark-2:
+    address: 10.0.0.12
+    settings:
+      weights: {spread: {seed: SECOND}}
+      services: {gpt-oss: {model: MODEL}}
+  spark-3: {address: 10.0.0.13}
+"""
+
+
+def test_two_seeds_of_one_model_are_told_of_where_the_second_is_named(tmp_path: Path) -> None:
+    found = remarks(SEEDS.replace("SECOND", "true").replace("MODEL", "gpt-oss-120b"), tmp_path)
+    assert found == [
+        "9: spark-1, spark-2 are all the seed of gpt-oss-120b, and one of them fetches it: that which has most of it; "
+        "name one, and others are tried only where it fails"
+    ]
+
+
+@pytest.mark.parametrize(("second", "model"), [("true", "gpt-oss-20b"), ("false", "gpt-oss-120b")])
+def test_a_seed_for_each_model_is_meant(second: str, model: str, tmp_path: Path) -> None:
+    assert remarks(SEEDS.replace("SECOND", second).replace("MODEL", model), tmp_path) == []
