@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from modules.hostside.job_result import tell_result
     from modules.hostside.page_cache import drop
     from modules.hostside.progress import Progress, Tally
-    from modules.hostside.swarm import Request, Swarm
+    from modules.hostside.swarm import Swarm
     from modules.hostside.swarm_pieces import HASH_BYTES, hashes, ordered, pieces
+    from modules.hostside.swarm_request import Request
     from modules.hostside.weights_stamp import WantedFile
 else:
     import weights_blobs as blobs
@@ -37,8 +38,9 @@ else:
     from job_result import tell_result
     from page_cache import drop
     from progress import Progress, Tally
-    from swarm import Request, Swarm
+    from swarm import Swarm
     from swarm_pieces import HASH_BYTES, hashes, ordered, pieces
+    from swarm_request import Request
     from weights_stamp import WantedFile
 
 _TICK_S = 0.25
