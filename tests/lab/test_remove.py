@@ -1,0 +1,163 @@
+"""Leaving a host: when all layers were taken back it is as before the first deploy, but for what the docs list."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from modules.lab.layout import Layout
+from tests.lab.debian_packages import offered
+from tests.lab.fake_release import FAST, GATE, PORT, SERVICE, fleet_of
+from tests.lab.lab_driver import Lab, Run
+from tests.lab.left_behind import allowed, differences, not_allowed
+from tests.lab.watched_host import debian_packages
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+HOST, HOME = "spark-1", "/home/spark/.cache/huggingface"
+_SNAPSHOT = Path(__file__).with_name("host_snapshot.py")
+# Written as nobody's program would write it, so that only the very bytes are the same.
+_DAEMON = '{ "max-concurrent-downloads" :4,\n   "log-opts": {"max-size":"7m"}, "log-driver": "json-file" }'
+_DROP_IN = "[Service]\n# the owner's\nNice=3\n"
+_OWN = f"""set -e
+printf '%s' '{_DAEMON}' > /etc/docker/daemon.json; chmod 640 /etc/docker/daemon.json
+mkdir -p /etc/systemd/system/earlyoom.service.d
+printf '{_DROP_IN}' > /etc/systemd/system/earlyoom.service.d/tinderbox.conf
+cp /etc/systemd/system/earlyoom.service.d/tinderbox.conf /etc/systemd/system/earlyoom.service.d/own.conf
+systemctl daemon-reload; systemctl restart docker
+printf 'FROM scratch\\nCOPY f /\\n' > /tmp/Dockerfile; echo owner > /tmp/f
+DOCKER_BUILDKIT=0 docker build -q -t owner/own:1 -f /tmp/Dockerfile /tmp
+runuser -u spark -- sh -c 'cd; mkdir -p .cache/huggingface/hub/models--someone--else/blobs && cd .cache/huggingface && \
+echo theirs > hub/models--someone--else/blobs/abc && echo hf_x > token && chmod 600 token'
+"""
+
+
+@dataclass
+class Leaving:
+    """`before`: the host before the first deploy; `after`: after the removal. `runs`: what was run, in order."""
+
+    lab: Lab
+    fleet: Path
+    before: dict[str, Any]
+    after: dict[str, Any] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+
+
+def root(lab: Lab, script: str) -> str:
+    done = subprocess.run(["ssh", "-F", str(lab.layout.ssh_config), HOST, "sudo sh"], input=script, text=True,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def snapshot(lab: Lab) -> dict[str, Any]:
+    words = ["ssh", "-F", str(lab.layout.ssh_config), HOST, "sudo PYTHONDONTWRITEBYTECODE=1 python3 -"]
+    done = subprocess.run(words, input=_SNAPSHOT.read_text(), text=True, capture_output=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def full_fleet(lab: Lab) -> Path:
+    """Everything that a host can get, for one service of the fake engine, with weights in a user's own cache."""
+    path = fleet_of(lab, HOST, "leave", **FAST)
+    content = yaml.safe_load(path.read_text())
+    same = int(lab.ssh(HOST, "cat /proc/sys/vm/swappiness").stdout)
+    content["defaults"] |= {
+        "system": {"swappiness": same, "protect_ssh": True, "clock_cap_mhz": 2100, "earlyoom": True},
+        "monitoring": {"exporters": {"every_s": 30}, "prometheus": {"scrape_s": 15, "retention": "2d"}},
+        "weights": {"home": HOME},
+    }
+    key = lab.layout.folder / "alice-key"
+    key.touch(mode=0o600)
+    key.write_text("sk-alice-0123456789abcdef\n")
+    content["secrets"] = {**content.get("secrets", {}), "alice-key": {"file": "./alice-key"}}
+    content["hosts"][HOST]["settings"] = {
+        "network": {"peer_address": lab.address(HOST)},
+        "gateway": {"listen": "127.0.0.1", "port": 8080, "clients": {"alice": {"key": "alice-key"}}, "drain_s": 20},
+    }
+    service = content["defaults"]["services"][SERVICE]
+    service |= {"gate": {**GATE, "client": "host"}, "port": PORT}
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def layers(lab: Lab, fleet: Path, which: str, *arguments: str) -> Run:
+    words = ["env", f"TINDERBOX_LAYERS={which}", "pyinfra", "inventory.py", "deploys/remove.py", *arguments]
+    return lab.tinderbox([*words, "--json"], fleet=fleet)
+
+
+def changed(run: Run) -> int:
+    return int(run.json["results"]["totals"]["success"])
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[Lab]:
+    """A fresh lab host of our own."""
+    lab = Lab(Layout.named(f"{os.environ.get('TINDERBOX_LAB_NAME', 'test')}-leave"))
+    keep = os.environ.get("TINDERBOX_LAB_KEEP") == "1"
+    lab.command("down")
+    lab.command("up", "--hosts", "1")
+    yield lab
+    if not keep:
+        lab.command("down")
+
+
+@pytest.fixture(scope="module")
+def leaving(bare: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leaving]:
+    with ExitStack() as sources:
+        sources.enter_context(debian_packages(bare, HOST))
+        for package in ("haproxy", "earlyoom"):
+            sources.enter_context(offered(bare, HOST, package, tmp_path_factory.mktemp(package)))
+        root(bare, _OWN)
+        fleet = full_fleet(bare)
+        found = Leaving(bare, fleet, snapshot(bare))
+        found.runs["deployed"] = bare.converge(fleet=fleet)
+        assert found.runs["deployed"].rc == 0, found.runs["deployed"].text
+        found.runs["shown"] = layers(bare, fleet, "all", "--dry")
+        found.runs["all"] = layers(bare, fleet, "all", "-y")
+        found.after = snapshot(bare)
+        found.runs["again"] = layers(bare, fleet, "all", "-y")
+        (bare.layout.folder / "snapshots.json").write_text(json.dumps([found.before, found.after]))
+        yield found
+
+
+def test_what_would_go_is_shown_and_nothing_is_done(leaving: Leaving) -> None:
+    run = leaving.runs["shown"]
+    assert run.rc == 0, run.text
+    for part in ("goes   service fakes", "goes   image tinderbox/fake-engine", "goes   weights ", "goes   package"):
+        assert part in run.stderr, run.text
+
+
+def test_all_layers_go_and_a_second_removal_changes_nothing(leaving: Leaving) -> None:
+    assert leaving.runs["all"].rc == 0, leaving.runs["all"].text
+    assert leaving.runs["again"].rc == 0, leaving.runs["again"].text
+    assert changed(leaving.runs["again"]) == 0, leaving.runs["again"].text
+
+
+def test_the_host_is_as_it_was_but_for_what_the_docs_list(leaving: Leaving) -> None:
+    found = not_allowed(differences(leaving.before, leaving.after), allowed())
+    assert found == [], "\n".join(found)
+
+
+def test_files_that_were_there_before_are_there_again_byte_for_byte(leaving: Leaving) -> None:
+    for path in (
+        "/etc/docker/daemon.json",
+        "/etc/systemd/system/earlyoom.service.d/tinderbox.conf",
+        f"{HOME}/token",
+        f"{HOME}/hub/models--someone--else/blobs/abc",
+    ):
+        assert leaving.after["files"][path] == leaving.before["files"][path], path
+
+
+def test_a_new_deploy_works(leaving: Leaving) -> None:
+    assert leaving.runs["again"].rc == 0
+    run = leaving.lab.converge(fleet=leaving.fleet)
+    assert run.rc == 0, run.text
