@@ -10,6 +10,7 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -123,11 +124,12 @@ def look(ask: Ask = ask) -> Store | None:
         form = min(_FORM, tuple(int(part) for part in ask("/version")["ApiVersion"].split(".")))
         at = f"/v{form[0]}.{form[1]}"
         found = ask(f"{at}/system/df")
-        details = {
-            one["Id"]: ask(f"{at}/containers/{one['Id']}/json")["HostConfig"] for one in found.get("Containers") or ()
-        }
     except OSError:
         return None
+    details = {}
+    for one in found.get("Containers") or ():
+        with suppress(OSError):  # it went meanwhile
+            details[one["Id"]] = ask(f"{at}/containers/{one['Id']}/json")["HostConfig"]
     return store_of(found, details)
 
 

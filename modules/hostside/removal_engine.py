@@ -39,6 +39,7 @@ UNITS = Path("/etc/systemd/system")
 SERVICE, PAIR, GATEWAY, AGENT, WATCHER, UNIT = "service", "pair", "gateway", "agent", "watcher", "unit"
 # Of the controller's timer and of the lab's own.
 _NOT_OURS = ("tinderbox-nightly-", "tinderbox-lab")
+_GRAFANA = "grafana"
 _FOLDERS = ("ledger", "caches", "gates", "metrics")
 
 
@@ -63,7 +64,8 @@ def things(state: Path = STATE, units: Path = UNITS) -> Iterator[Thing]:
     noted = System().kept()
     for one in WATCHERS:
         if one.note in noted or (one.package is None and (units / one.unit).exists()):
-            yield Thing(ENGINE, WATCHER, one.unit, data={"name": one.name})
+            note = "with what is stored in docker's volume of its own; its image stays" if one.name == _GRAFANA else ""
+            yield Thing(ENGINE, WATCHER, one.unit, note=note, data={"name": one.name})
 
 
 def take(thing: Thing, by: str) -> None:
@@ -92,6 +94,9 @@ def _unwatch(name: str) -> None:
         (system.units / one.unit).unlink(missing_ok=True)
     if name == "prometheus":
         withdraw()
+    if name == _GRAFANA:
+        system.ask("docker", "rm", "--force", "tinderbox-grafana")
+        system.ask("docker", "volume", "rm", "tinderbox-grafana")
     system.ask("systemctl", "reset-failed", one.unit)
     system.forget(one.note)
 
