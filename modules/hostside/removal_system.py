@@ -43,6 +43,7 @@ NOTHING = {
 _OF_WEIGHTS = ("weights", "huggingface")
 # Packages of what goes with layer engine.
 _OF_ENGINE = {"haproxy", "prometheus", "prometheus-node-exporter"}
+_KEYRINGS = Path("/etc/apt/keyrings")
 _CERTIFICATES = "/usr/local/share/ca-certificates"
 _DOCKER_UNIT = "docker.service.d"
 _DOCKERS = (Path("/var/lib/docker"), Path("/var/lib/containerd"), Path("/etc/docker"))
@@ -79,10 +80,17 @@ def _files(store: Store | None) -> Iterator[Thing]:
     for one in formers():
         layer = ENGINE if is_of_engine(one.path) else SYSTEM
         note = "had back as it was" if one.was_there else ""
-        if one.is_as_before and not one.was_there:
+        if one.is_as_before:
             continue  # its record goes with the others
         users = tuple(gpu) if one.path == DAEMON and "nvidia" in one.path.read_text(errors="replace") else ()
         yield Thing(layer, FORMER, str(one.path), users=users, note=note, data={"path": str(one.path)})
+    for path in keys():
+        yield Thing(SYSTEM, FORMER, str(path))
+
+
+def keys() -> list[Path]:
+    """Keys of apt sources, which are placed without a record (fetch_key.py)."""
+    return sorted(_KEYRINGS.glob("tinderbox-*"))
 
 
 def _packages(store: Store | None) -> Iterator[Thing]:
@@ -139,6 +147,8 @@ def restore(layers: Iterable[str], staying: set[str]) -> list[Path]:
         if layer in wanted and str(one.path) not in staying:
             touched += [] if one.is_as_before else [one.path]
             have_back(one)
+    for path in keys() if SYSTEM in wanted else ():
+        path.unlink()
     return touched
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,9 @@ _SNAPSHOT = Path(__file__).with_name("host_snapshot.py")
 # Written as nobody's program would write it, so that only the very bytes are the same.
 _DAEMON = '{ "max-concurrent-downloads" :4,\n   "log-opts": {"max-size":"7m"}, "log-driver": "json-file" }'
 _DROP_IN = "[Service]\n# the owner's\nNice=3\n"
+_SHADOW = "/home/root-only"
 _OWN = f"""set -e
+echo secret > {_SHADOW}; chmod 600 {_SHADOW}
 printf '%s' '{_DAEMON}' > /etc/docker/daemon.json; chmod 640 /etc/docker/daemon.json
 mkdir -p /etc/systemd/system/earlyoom.service.d
 printf '{_DROP_IN}' > /etc/systemd/system/earlyoom.service.d/tinderbox.conf
@@ -94,6 +97,24 @@ def layers(lab: Lab, fleet: Path, which: str, *arguments: str) -> Run:
     return lab.tinderbox([*words, "--json"], fleet=fleet)
 
 
+# By its place, and not by its name alone: nothing else on the host lies there.
+_KILL = r"""for one in /proc/[0-9]*; do
+words=$(tr '\0' ' ' < $one/cmdline 2>/dev/null)
+case "$words" in 'python3 /run/tinderbox-at-hand'*) kill -9 ${one#/proc/};; esac; done"""
+
+
+def cut_run(lab: Lab, fleet: Path) -> Run:
+    """A removal whose program on the host is killed once the service is gone, and before the rest is."""
+    words = ["env", "TINDERBOX_LAYERS=all", "pyinfra", "inventory.py", "deploys/remove.py", "-y", "--json"]
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(lab.tinderbox, words, fleet=fleet)
+        while not running.done():
+            if lab.ssh(HOST, f"sudo test -d /var/lib/tinderbox/ledger/{SERVICE}", check=False).rc != 0:
+                root(lab, _KILL)
+                break
+        return running.result()
+
+
 def changed(run: Run) -> int:
     return int(run.json["results"]["totals"]["success"])
 
@@ -122,6 +143,7 @@ def leaving(bare: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lea
         found.runs["deployed"] = bare.converge(fleet=fleet)
         assert found.runs["deployed"].rc == 0, found.runs["deployed"].text
         found.runs["shown"] = layers(bare, fleet, "all", "--dry")
+        found.runs["cut"] = cut_run(bare, fleet)
         found.runs["all"] = layers(bare, fleet, "all", "-y")
         found.after = snapshot(bare)
         found.runs["again"] = layers(bare, fleet, "all", "-y")
@@ -140,6 +162,11 @@ def test_all_layers_go_and_a_second_removal_changes_nothing(leaving: Leaving) ->
     assert leaving.runs["all"].rc == 0, leaving.runs["all"].text
     assert leaving.runs["again"].rc == 0, leaving.runs["again"].text
     assert changed(leaving.runs["again"]) == 0, leaving.runs["again"].text
+
+
+def test_a_removal_that_was_cut_fails_and_the_next_one_finishes(leaving: Leaving) -> None:
+    assert leaving.runs["cut"].rc != 0, leaving.runs["cut"].text
+    assert changed(leaving.runs["all"]) == 1, leaving.runs["all"].text
 
 
 def test_the_host_is_as_it_was_but_for_what_the_docs_list(leaving: Leaving) -> None:
@@ -161,3 +188,57 @@ def test_a_new_deploy_works(leaving: Leaving) -> None:
     assert leaving.runs["again"].rc == 0
     run = leaving.lab.converge(fleet=leaving.fleet)
     assert run.rc == 0, run.text
+
+
+def disk(lab: Lab, fleet: Path, **environment: str) -> tuple[Run, dict[str, Any]]:
+    words = ["env", "TINDERBOX_JSON=1", *(f"{name}={value}" for name, value in environment.items())]
+    run = lab.tinderbox([*words, "pyinfra", "inventory.py", "deploys/disk.py", "-y"], fleet=fleet)
+    assert run.rc == 0, run.text
+    told: dict[str, Any] = json.loads(next(line for line in run.stdout.splitlines() if line.startswith("{")))
+    return run, told
+
+
+def test_disks_are_told_and_what_is_roots_in_a_users_cache_is_given_to_the_user(leaving: Leaving) -> None:
+    lab, fleet = leaving.lab, leaving.fleet
+    root(
+        lab, f"mkdir -p {HOME}/hub/models--x--y/blobs; echo x > {HOME}/hub/models--x--y/blobs/z; ln {_SHADOW} {HOME}/h"
+    )
+    run, told = disk(lab, fleet)
+    assert "needed: fakes (current)" in run.stderr
+    (image,) = (one for one in told["images"] if one["name"].startswith("tinderbox/"))
+    (ours,) = (one for one in told["weights"] if one["whose"] == "ours")
+    assert image["needed"]
+    assert ours["needed"]
+    assert {one["revision"] for one in told["weights"]} > {"someone/else", "x/y"}
+    (owned,) = told["owned"]
+    assert (owned["home"], owned["owner"], owned["linked"]) == (HOME, "spark", 1)
+    _, told = disk(lab, fleet, TINDERBOX_REPAIR="owner")
+    assert lab.ssh(HOST, f"stat -c %U {HOME}/hub/models--x--y/blobs/z {_SHADOW}").stdout.split() == ["spark", "root"]
+    root(lab, f"rm -r {HOME}/h {HOME}/hub/models--x--y")
+    assert disk(lab, fleet)[1]["owned"] == []
+
+
+def test_a_server_is_left_alone_where_its_layer_was_not_asked_for(leaving: Leaving) -> None:
+    lab, fleet = leaving.lab, leaving.fleet
+    run = layers(lab, fleet, "images,weights", "-y")
+    assert run.rc == 0, run.text
+    assert "stays  image tinderbox/fake-engine" in run.stderr
+    refused = layers(lab, fleet, "system", "-y")
+    assert refused.rc != 0
+    assert "ask for layer engine, too" in refused.text
+    assert lab.ssh(HOST, f"systemctl is-active tinderbox-{SERVICE}").stdout.strip() == "active"
+    assert lab.converge("--dry", fleet=fleet).rc == 0
+
+
+def test_what_others_use_stays_until_they_are_gone(leaving: Leaving) -> None:
+    lab, fleet = leaving.lab, leaving.fleet
+    image = root(lab, "docker image ls --format '{{.Repository}}:{{.Tag}}' 'tinderbox/*'").split()[0]
+    root(lab, f"docker create --name mine -v {HOME}:/hf {image}")
+    run = layers(lab, fleet, "all", "-y")
+    assert run.rc == 0, run.text
+    assert f"stays  image {image}: container mine uses it" in run.stderr
+    assert f"container mine mounts {HOME}" in run.stderr
+    assert changed(layers(lab, fleet, "all", "-y")) == 0
+    root(lab, "docker rm mine")
+    assert changed(layers(lab, fleet, "all", "-y")) == 1
+    assert not_allowed(differences(leaving.before, snapshot(lab)), allowed()) == []
