@@ -39,6 +39,9 @@ UNITS = Path("/etc/systemd/system")
 SERVICE, PAIR, GATEWAY, AGENT, WATCHER, UNIT = "service", "pair", "gateway", "agent", "watcher", "unit"
 # Of the controller's timer and of the lab's own.
 _NOT_OURS = ("tinderbox-nightly-", "tinderbox-lab")
+# Units that other things stand for, without their endings; and those of services that watch, or hold together.
+_OTHERS = ("exporter", "grafana", "gateway", "agent", "clocks")
+_INSTANCES = ("tinderbox-watch@", "tinderbox-pair@")
 _GRAFANA = "grafana"
 _FOLDERS = ("ledger", "caches", "gates", "metrics")
 
@@ -122,10 +125,16 @@ def tidy(state: Path = STATE, settings: Path = SETTINGS) -> None:
             shutil.rmtree(path)
 
 
-def leftover_units(units: Path = UNITS) -> list[Path]:
-    """Units of ours that no program took away, and links to units that are gone."""
+def every_unit(units: Path = UNITS) -> list[Path]:
+    """All units of ours, and links to them."""
     found = [*units.glob("tinderbox-*"), *units.glob("*.wants/tinderbox-*"), *units.glob("*.requires/tinderbox-*")]
     return sorted(path for path in found if not path.name.startswith(_NOT_OURS))
+
+
+def leftover_units(state: Path = STATE, units: Path = UNITS) -> list[Path]:
+    """Those that no other thing stands for."""
+    told = tuple(f"tinderbox-{name}." for name in (*services(state), *_OTHERS))
+    return [path for path in every_unit(units) if not path.name.startswith((*told, *_INSTANCES))]
 
 
 def drop_units(paths: list[Path]) -> None:

@@ -128,7 +128,7 @@ class Remover:
 
     def _system(self, going: list[Thing], store: Store | None, staying: set[str]) -> None:
         touched = self._try("former files", removal_system.restore, [ENGINE, SYSTEM], staying)
-        removal_engine.drop_units(removal_engine.leftover_units())
+        removal_engine.drop_units(removal_engine.every_unit())
         self._try("systemd's units", removal_engine.reload_units)
         self.failed += removal_system.settle()
         told = self._try("what goes by former files", removal_system.followed, touched or [], store)

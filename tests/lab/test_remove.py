@@ -23,6 +23,7 @@ from tests.lab.left_behind import allowed, differences, not_allowed
 from tests.lab.watched_host import debian_packages
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
+_KEEP = os.environ.get("TINDERBOX_LAB_KEEP") == "1"
 HOST, HOME = "spark-1", "/home/spark/.cache/huggingface"
 _SNAPSHOT = Path(__file__).with_name("host_snapshot.py")
 # Written as nobody's program would write it, so that only the very bytes are the same.
@@ -121,13 +122,13 @@ def changed(run: Run) -> int:
 
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Lab]:
-    """A fresh lab host of our own."""
+    """A fresh lab host of our own; one that was kept is as it was before its first deploy, if all went well."""
     lab = Lab(Layout.named(f"{os.environ.get('TINDERBOX_LAB_NAME', 'test')}-leave"))
-    keep = os.environ.get("TINDERBOX_LAB_KEEP") == "1"
-    lab.command("down")
+    if not _KEEP:
+        lab.command("down")
     lab.command("up", "--hosts", "1")
     yield lab
-    if not keep:
+    if not _KEEP:
         lab.command("down")
 
 
@@ -137,9 +138,12 @@ def leaving(bare: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lea
         sources.enter_context(debian_packages(bare, HOST))
         for package in ("haproxy", "earlyoom"):
             sources.enter_context(offered(bare, HOST, package, tmp_path_factory.mktemp(package)))
-        root(bare, _OWN)
+        kept = bare.layout.folder / "before.json"
+        if not kept.exists():
+            root(bare, _OWN)
+            kept.write_text(json.dumps(snapshot(bare)))
         fleet = full_fleet(bare)
-        found = Leaving(bare, fleet, snapshot(bare))
+        found = Leaving(bare, fleet, json.loads(kept.read_text()))
         found.runs["deployed"] = bare.converge(fleet=fleet)
         assert found.runs["deployed"].rc == 0, found.runs["deployed"].text
         found.runs["shown"] = layers(bare, fleet, "all", "--dry")
@@ -147,7 +151,6 @@ def leaving(bare: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lea
         found.runs["all"] = layers(bare, fleet, "all", "-y")
         found.after = snapshot(bare)
         found.runs["again"] = layers(bare, fleet, "all", "-y")
-        (bare.layout.folder / "snapshots.json").write_text(json.dumps([found.before, found.after]))
         yield found
 
 
