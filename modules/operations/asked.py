@@ -14,6 +14,8 @@ NIGHTLY, NIGHTLY_AT = "TINDERBOX_NIGHTLY", "TINDERBOX_NIGHTLY_AT"
 NIGHTLY_DEPLOY = "TINDERBOX_NIGHTLY_DEPLOY"
 NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_GATE"
 _NIGHT = "*-*-* 03:00:00"
+ADOPT = "TINDERBOX_ADOPT"
+ADOPT_FOUND = "TINDERBOX_ADOPT_FOUND"
 # Set by `modules.converge` for the runs of a rollout.
 ROLLOUT = "TINDERBOX_ROLLOUT"
 
@@ -36,6 +38,16 @@ def asked_release() -> str | None:
 def asked_removals() -> frozenset[str]:
     """What else is to go with a service: `TINDERBOX_REMOVE=weights,images`."""
     return frozenset(word.strip() for word in os.environ.get(REMOVE, "").split(",") if word.strip())
+
+
+def adopt() -> str:
+    """What is asked of the servers that run already: `TINDERBOX_ADOPT=take` or `undo`; empty: to describe them."""
+    return os.environ.get(ADOPT, "")
+
+
+def adopt_found() -> str | None:
+    """The folder on this machine where what each host showed is to be written; set by `modules.adopt`."""
+    return os.environ.get(ADOPT_FOUND) or None
 
 
 def nightly_off() -> bool:
