@@ -47,6 +47,11 @@ def obstacle(piece: Piece) -> str | None:
         return (
             f"the weights of {_repository(piece)} were not found where {server.named} looks, so they would be fetched"
         )
+    if piece.weights.cache.kind == "inside" and server.docker and server.docker["HostConfig"].get("AutoRemove"):
+        return (
+            f"its weights lie in {server.named} itself, which docker removes when it stops, so it could not come back "
+            "without fetching them: run it with its cache in a folder of the host first"
+        )
     return None
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from modules.adopt.starters import COMPOSE, starts
+
 Document = Mapping[str, Any]
 Kind = Literal["container", "compose", "unit", "process"]
 OURS = "tinderbox.service"
-_COMPOSE = "com.docker.compose"
 _PYTHON = re.compile(r"(^|/)python[0-9.]*$")
 _PROGRAMS = {"vllm": "vllm", "sglang": "sglang", "llama-server": "llama-server"}
 
@@ -103,12 +103,12 @@ def _server(process: Document, told: Document) -> Iterator[Observed]:
     executed = not _starts_it(docker, words)
     if executed:
         own |= {key: value for key, value in process["environment"].items() if _is_set_beside(key, docker, given)}
-    project = labels.get(f"{_COMPOSE}.project")
+    project = labels.get(f"{COMPOSE}.project")
     units = tuple(unit["Id"] for unit in told["units"] if starts(unit, docker))
     kind: Kind = "unit" if units else "compose" if project else "container"
     named = f"container {name}"
     if project:
-        named = f"service {labels.get(f'{_COMPOSE}.service')} of the compose project {project} (container {name})"
+        named = f"service {labels.get(f'{COMPOSE}.service')} of the compose project {project} (container {name})"
     if units:
         named = f"unit {', '.join(units)} ({named})"
     yield Observed(
@@ -158,37 +158,6 @@ def _starts_it(docker: Document, words: tuple[str, ...]) -> bool:
     if tail and own[-len(tail) :] == tail:
         return True
     return any(mark in line for mark in ("vllm serve", "sglang", "llama-server", "vllm.entrypoints"))
-
-
-def starts(unit: Document, docker: Document) -> bool:
-    """Whether a unit of the host's owner starts a container: it names it, its compose project, or its very command."""
-    line = unit.get("ExecStart") or ""
-    words = _argv(line)
-    if not any(PurePosixPath(word).name in {"docker", "docker-compose", "podman"} for word in words):
-        return False
-    name, labels = docker["Name"].lstrip("/"), docker["Config"]["Labels"]
-    if any(word in {name, f"--name={name}"} for word in words):
-        return True
-    if folder := labels.get(f"{_COMPOSE}.project.working_dir"):
-        files = set((labels.get(f"{_COMPOSE}.project.config_files") or "").split(","))
-        composed = any("compose" in word for word in words)
-        return composed and (unit.get("WorkingDirectory") == folder or folder in words or bool(files & set(words)))
-    given = list(docker["Args"])
-    unnamed = not any(word == "--name" or word.startswith("--name=") for word in words)
-    return (
-        unnamed and "run" in words and docker["Config"]["Image"] in words and words[len(words) - len(given) :] == given
-    )
-
-
-def _argv(line: str) -> list[str]:
-    """The words of `ExecStart=` as `systemctl show` prints it: `{ path=… ; argv[]=… ; ignore_errors=… }`."""
-    found: list[str] = []
-    for part in re.findall(r"argv\[\]=(.*?) ; ignore_errors=", line) or [line]:
-        try:
-            found += shlex.split(part)
-        except ValueError:
-            found += part.split()
-    return found
 
 
 def _caches(process: Document, docker: Document | None) -> Iterator[Cache]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 from modules.adopt.address import Listening, listening, value_of, without
 from modules.adopt.image import image_of
 from modules.adopt.observed import Observed
+from modules.adopt.parts import KEYS, TOKENS, container_of, secrets_of
 from modules.adopt.weights import Stored, as_stored, stored, with_hub_names
 from modules.catalog import Catalog
 from modules.importer.command import Server, started_by
@@ -20,8 +20,6 @@ from modules.importer.recipe import RefusedError, SourceRecipe
 from modules.spec.engine import Engine
 
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "llama-server": "llama-cpp"}
-_KEYS = ("VLLM_API_KEY", "LLAMA_API_KEY", "SGLANG_API_KEY")
-_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
 # What says nothing of how it serves: docker, shells and the container's build set them.
 _IDLE = re.compile(r"(HOME|PATH|PWD|HOSTNAME|LANG|TERM|USER|SHLVL|_|NVIDIA_VISIBLE_DEVICES|NVIDIA_DRIVER_CAPABILITIES)")
 _SIZES = (
@@ -109,14 +107,14 @@ def _piece(server: Observed, catalog: Catalog) -> Piece:
         told.append(f"weights: {model['repository']} was not found where it looks for models, so it would be fetched")
     name = service_name(str(model["served_as"]).rpartition("/")[2])
     service["model"] = model
-    secrets = _secrets(server, name, engine, service, told)
+    secrets = secrets_of(server, name, engine, service, told)
     if drafted := service.get("speculative"):
         draft, lies = _model(drafted["model"], catalog, words, server)
         service["speculative"] = {**drafted, "model": draft}
         if lies is None:
             told.append(f"weights: the draft model {draft['repository']} was not found, so it would be fetched")
     _place(service, at, engine, told)
-    if container := _container(server, entrypoint, engine, told):
+    if container := container_of(server, entrypoint, engine, told):
         service["container"] = container
     service["memory_plan"] = "warn"
     return Piece(server, name, _ordered(service), tuple(told), secrets, found)
@@ -137,7 +135,7 @@ def _must_be_alone(words: Iterable[str]) -> None:
 
 
 def _environment(server: Observed) -> dict[str, str]:
-    left_out = {*_KEYS, *_TOKENS}
+    left_out = {*KEYS, *TOKENS}
     return {
         name: value
         for name, value in server.environment.items()
@@ -158,26 +156,6 @@ def _model(
     return (entry, None) if found is None else (as_stored(entry, found), found)
 
 
-def _secrets(server: Observed, name: str, engine: Engine, service: dict[str, Any], told: list[str]) -> dict[str, Any]:
-    secrets: dict[str, Any] = {}
-    by_flag = any(word.startswith("--api-key") for word in server.words)
-    if by_flag or any(server.environment.get(one) for one in _KEYS):
-        if engine.api_key_variable is None:
-            told.append("api_key: it has one, and this engine takes none that can be kept secret: it has none here")
-        else:
-            secret = f"{name}-key"
-            secrets[secret] = {"env": f"{name}_KEY".upper().replace("-", "_")}
-            service["api_key"] = secret
-            told.append(
-                f"api_key: its key is not shown; put it where secrets.{secret} says, so that clients keep theirs"
-            )
-    if any(server.environment.get(one) for one in _TOKENS):
-        secrets["hf-token"] = {"env": "HF_TOKEN"}
-        service["model"]["token"] = "hf-token"  # noqa: S105, the name of one
-        told.append("model.token: its token of the hub is not shown; without need of one (no gated model) take it out")
-    return secrets
-
-
 def _place(service: dict[str, Any], at: Listening, engine: Engine, told: list[str]) -> None:
     service["port"] = at.port
     service["listen"] = at.listen
@@ -193,37 +171,6 @@ def _place(service: dict[str, Any], at: Listening, engine: Engine, told: list[st
             f"listen: it is open to others at {at.listen} without a key. Here the host makes one, which clients then "
             "need; 127.0.0.1 keeps it to the host"
         )
-
-
-def _container(server: Observed, entrypoint: str | None, engine: Engine, told: list[str]) -> dict[str, Any] | None:
-    if server.docker is None:
-        return None
-    host = server.docker["HostConfig"]
-    changes: dict[str, Any] = {} if entrypoint is None else {"entrypoint": entrypoint}
-    if not server.has_gpu:
-        changes["gpus"] = False
-    if host.get("Privileged"):
-        told.append("container: it is privileged; ours never is")
-    if extra := [
-        one for one in host.get("CapAdd") or [] if one.removeprefix("CAP_") not in engine.container.capabilities
-    ]:
-        told.append(f"container: capabilities {', '.join(extra)} are left out: name each with its reason, if need be")
-    inside = {cache.path for cache in server.caches}
-    for mount in server.docker["Mounts"]:
-        folder = str(mount["Destination"])
-        used = [word for word in server.words if word.partition("=")[2].startswith(folder) or word.startswith(folder)]
-        if used and not any(path.startswith(folder) for path in inside):
-            told.append(f"container: {', '.join(used)} lies in {mount['Source']} of the host, which ours has not: the "
-                        "image must hold it")  # fmt: skip
-    if not changes:
-        return None
-    own = json.loads(engine.container.model_dump_json(exclude_defaults=True))
-    merged = {**own, **changes}
-    if not server.has_gpu:
-        # Limits that an engine on the GPU needs.
-        for name in ("ulimits", "devices", "capabilities"):
-            merged.pop(name, None)
-    return merged
 
 
 _KEYS_IN_ORDER = ("engine", "model", "profile", "image", "port", "listen", "api_key", "memory_plan")

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.neighbours import left_over
-    from modules.hostside.predecessor import service_to_come
+    from modules.hostside.predecessor_note import service_to_come
     from modules.hostside.service_unit import run
 else:
     from neighbours import left_over
-    from predecessor import service_to_come
+    from predecessor_note import service_to_come
     from service_unit import run
 
 PROC = Path("/proc")

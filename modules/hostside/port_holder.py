@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.neighbours import left_over
-    from modules.hostside.predecessor import chosen
+    from modules.hostside.predecessor_note import chosen
     from modules.hostside.service_unit import run
 else:
     from neighbours import left_over
-    from predecessor import chosen
+    from predecessor_note import chosen
     from service_unit import run
 
 _PROC = Path("/proc")

@@ -13,72 +13,36 @@ Each step may be done again, so that what was cut is simply begun anew.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import docker_api
-    from modules.hostside.atomic import read_json, write_text
+    from modules.hostside.atomic import read_json
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import STATE, Ledger
+    from modules.hostside.predecessor_note import BACK, CHOSEN, STOPPED, Record, note_file, noted, write
     from modules.hostside.service_unit import run, unit_name
 else:
     import docker_api
-    from atomic import read_json, write_text
+    from atomic import read_json
     from gpus_kept import gpus_kept
     from ledger import STATE, Ledger
+    from predecessor_note import BACK, CHOSEN, STOPPED, Record, note_file, noted, write
     from service_unit import run, unit_name
 
-CHOSEN, STOPPED, BACK = "chosen", "stopped", "back"
-Record = dict[str, Any]
-_STOP_S = 90
+_STOP_S, _SHORT_S = 90, 2
 
 
 class PredecessorError(Exception):
     """It could not be stopped, or not be started again; the text says which and why."""
-
-
-def note_file(service: str, state: Path = STATE) -> Path:
-    """Where the note of a service's predecessor lies."""
-    return state / "undo" / "adopted" / f"{service}.json"
-
-
-def noted(service: str, state: Path = STATE) -> Record | None:
-    """The note, or None where the service has taken nobody's place."""
-    found: Record | None = read_json(note_file(service, state))
-    return found
-
-
-def write(service: str, record: Mapping[str, Any], state: Path = STATE) -> None:
-    """Keep the note; it can hold secrets, as the server's own environment does."""
-    path = note_file(service, state)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_text(path, json.dumps(record, indent=1) + "\n", 0o600)
-
-
-def chosen(state: Path = STATE) -> Iterator[tuple[str, Record]]:
-    """Services that are to take a server's place, with their notes."""
-    for path in sorted((state / "undo" / "adopted").glob("*.json")):
-        record = read_json(path)
-        if record is not None and record.get("state") == CHOSEN:
-            yield path.stem, record
-
-
-def service_to_come(pid: int, container: str | None, proc: Path = Path("/proc"), state: Path = STATE) -> str | None:
-    """The service that takes the place of a process's server; None: it is nobody's predecessor."""
-    for service, record in chosen(state):
-        if container is not None and container == record.get("container"):
-            return service
-        try:
-            groups = (proc / str(pid) / "cgroup").read_text()
-        except OSError:  # it has just ended
-            return None
-        if container is None and any(f"/{unit}" in groups for unit in record["units"]):
-            return service
-    return None
 
 
 def choose(service: str, record: Record, state: Path = STATE) -> None:
@@ -116,11 +80,15 @@ def make_way(service: str, state: Path = STATE) -> None:
     if container is not None and _runs(container):
         if not record["docker"]["HostConfig"].get("AutoRemove"):
             subprocess.run(["docker", "update", "--restart=no", container], capture_output=True, check=False)
+        # What only sleeps there heeds no signal, so the server in it is asked itself.
+        given_s = _SHORT_S if record.get("executed") and _ended(int(record["pid"]), container) else _STOP_S
         done = subprocess.run(
-            ["docker", "stop", "--time", str(_STOP_S), container], capture_output=True, text=True, check=False
+            ["docker", "stop", "--time", str(given_s), container], capture_output=True, text=True, check=False
         )
         if done.returncode != 0 and _runs(container):
             raise PredecessorError(f"container {record['name']} could not be stopped: {done.stderr.strip()}")
+        if record["docker"]["HostConfig"].get("AutoRemove"):
+            _await(lambda: not _exists(container))
     write(service, {**record, "state": STOPPED}, state)
 
 
@@ -159,7 +127,30 @@ def regained(ledger: Ledger) -> list[str]:
     return [] if name is None else [name]
 
 
-def _rearm(record: Mapping[str, Any]) -> None:
+def _ended(pid: int, container: str, proc: Path = Path("/proc")) -> bool:
+    """Ask a process of a container to end, and wait for that. Whether it has."""
+
+    def runs() -> bool:
+        try:
+            return container in (proc / str(pid) / "cgroup").read_text()
+        except OSError:
+            return False
+
+    if runs():
+        with suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
+    return _await(lambda: not runs())
+
+
+def _await(done: Callable[[], bool]) -> bool:
+    for _ in range(_STOP_S * 5):
+        if done():
+            return True
+        time.sleep(0.2)
+    return done()
+
+
+def _rearm(record: Record) -> None:
     policy = record["docker"]["HostConfig"].get("RestartPolicy") or {}
     name, count = policy.get("Name") or "no", policy.get("MaximumRetryCount") or 0
     if name != "no" and _exists(record["container"]):

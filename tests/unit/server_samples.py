@@ -32,7 +32,7 @@ def container(words: Sequence[str], **changes: Any) -> dict[str, Any]:
         "AutoRemove": False, "DeviceRequests": GPU, "Devices": [], "Runtime": "runc", "Privileged": False,
         "CapAdd": None, "IpcMode": "host", "ShmSize": 67108864,
     }  # fmt: skip
-    config = {"Image": "vllm/vllm-openai:v0.11.0", "Env": [], "Labels": {}, "Entrypoint": None}
+    config: dict[str, Any] = {"Image": "vllm/vllm-openai:v0.11.0", "Env": [], "Labels": {}, "Entrypoint": None}
     bound = [{"Type": "bind", "Source": "/home/nvidia/.cache/huggingface", "Destination": "/root/.cache/huggingface"}]
     return {
         "Id": CONTAINER,

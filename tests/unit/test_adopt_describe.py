@@ -192,6 +192,9 @@ def test_weights_elsewhere_are_told_and_brought() -> None:
     inside = piece(process(RUNS), container(RUNS, Mounts=[]), image())
     assert inside.weights is not None
     assert inside.weights.cache.on_host == f"/proc/4711/root{HUB}"
+    lost = piece(process(RUNS), container(RUNS, Mounts=[], AutoRemove=True), image())
+    assert "docker removes when it stops" in str(obstacle(lost))
+    assert obstacle(inside) is None
     away = piece(process(RUNS, caches=[]), container(RUNS), image())
     assert "would be fetched" in told(away)
     assert "would be fetched" in str(obstacle(away))
@@ -229,28 +232,20 @@ def test_two_servers_are_two_services() -> None:
 
 
 def test_a_server_is_known_by_its_own_words() -> None:
-    for words in (
-        RUNS,
-        ("vllm", "serve", "x"),
-        ("python3", "-m", "vllm.entrypoints.openai.api_server"),
-        ("/b/llama-server",),
+    module = "python3 -m vllm.entrypoints.openai.api_server"
+    for line in (
+        " ".join(RUNS),
+        "vllm serve x",
+        module,
+        "/b/llama-server",
+        "/v/bin/sglang serve",
+        "python3.12 -m sglang.launch_server",
     ):
-        assert is_server(list(words)), words
-    for words in (
-        ("bash", "-c", "vllm serve x"),
-        ("docker", "run", "vllm", "serve"),
-        ("vllm", "bench"),
-        ("tail", "vllm"),
-        ("",),
-    ):
-        assert not is_server(list(words)), words
-    assert hidden_words(["--api-key=a", "--hf-token", "b", "--port", "1"]) == [
-        "--api-key=***",
-        "--hf-token",
-        "***",
-        "--port",
-        "1",
-    ]
+        assert is_server(line.split(" ")), line
+    for line in ("bash -c vllm", "docker run vllm serve", "vllm bench", "tail vllm", "", "python3 -m vllm.benchmarks"):
+        assert not is_server(line.split(" ")), line
+    hidden = hidden_words(["--api-key=a", "--hf-token", "b", "--port", "1", "--api-key", "c", "d"])
+    assert " ".join(hidden) == "--api-key=*** --hf-token *** --port 1 --api-key *** ***"
 
 
 def test_what_is_written_is_a_fleet_file_that_renders_to_the_same_server(

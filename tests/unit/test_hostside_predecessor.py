@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from modules.hostside import predecessor
+from modules.hostside import predecessor, predecessor_note
+from modules.hostside.docker_api import DockerApiError
 from modules.hostside.ledger import Ledger
 from modules.hostside.link_weights import bring
-from modules.hostside.predecessor import BACK, CHOSEN, STOPPED, PredecessorError
+from modules.hostside.predecessor import PredecessorError
+from modules.hostside.predecessor_note import BACK, CHOSEN, STOPPED
 from modules.hostside.progress import Progress
 
 SERVICE, CONTAINER, UNIT = "chat", "c" * 64, "llm.service"
@@ -23,7 +25,7 @@ class Owners:
     """A docker and a systemd with one server of the owner's. `deaf`: it stays. `words`: what they were told."""
 
     def __init__(self, *, removed: bool = False, policy: str = "unless-stopped", kind: str = "simple") -> None:
-        self.host = {"AutoRemove": removed, "RestartPolicy": {"Name": policy, "MaximumRetryCount": 0}}
+        self.host: dict[str, Any] = {"AutoRemove": removed, "RestartPolicy": {"Name": policy, "MaximumRetryCount": 0}}
         self.there = self.runs = True
         self.active = self.enabled = True
         self.kind, self.deaf = kind, False
@@ -58,6 +60,8 @@ class Owners:
             self.runs, self.there = False, not self.host["AutoRemove"]
         return subprocess.CompletedProcess(list(words), 1 if self.deaf else 0, "", "deaf")
 
+    DockerApiError = DockerApiError
+
     def start(self, _: str) -> None:
         self.runs = True
 
@@ -76,8 +80,7 @@ def owners(monkeypatch: pytest.MonkeyPatch) -> Owners:
 def use(monkeypatch: pytest.MonkeyPatch, owners: Owners) -> None:
     monkeypatch.setattr(predecessor, "run", owners.ask)
     monkeypatch.setattr(subprocess, "run", owners.run)
-    monkeypatch.setattr(predecessor.docker_api, "start", owners.start)
-    monkeypatch.setattr(predecessor.docker_api, "made_again", owners.made_again)
+    monkeypatch.setattr(predecessor, "docker_api", owners)
 
 
 def record(*units: str, container: str | None = CONTAINER, **more: Any) -> dict[str, Any]:
@@ -86,12 +89,12 @@ def record(*units: str, container: str | None = CONTAINER, **more: Any) -> dict[
 
 
 def state(root: Path) -> str:
-    return str((predecessor.noted(SERVICE, root) or {})["state"])
+    return str((predecessor_note.noted(SERVICE, root) or {})["state"])
 
 
 def test_a_container_is_kept_and_docker_starts_it_no_more(owners: Owners, tmp_path: Path) -> None:
     predecessor.choose(SERVICE, record(), tmp_path)
-    assert predecessor.note_file(SERVICE, tmp_path).stat().st_mode & 0o777 == 0o600
+    assert predecessor_note.note_file(SERVICE, tmp_path).stat().st_mode & 0o777 == 0o600
     assert owners.runs
     predecessor.make_way(SERVICE, tmp_path)
     assert (owners.there, owners.runs, owners.host["RestartPolicy"]["Name"]) == (True, False, "no")
@@ -152,7 +155,7 @@ def test_a_cut_between_stop_and_note_loses_nothing(
     owners: Owners, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     predecessor.choose(SERVICE, record(), tmp_path)
-    write = predecessor.write
+    write = predecessor_note.write
 
     def cut(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -170,7 +173,7 @@ def test_what_has_made_way_is_not_noted_over(owners: Owners, tmp_path: Path) -> 
     predecessor.choose(SERVICE, record(), tmp_path)
     predecessor.make_way(SERVICE, tmp_path)
     predecessor.choose(SERVICE, record(container="e" * 64), tmp_path)
-    assert (predecessor.noted(SERVICE, tmp_path) or {})["container"] == CONTAINER
+    assert (predecessor_note.noted(SERVICE, tmp_path) or {})["container"] == CONTAINER
     assert owners.words
 
 
@@ -180,11 +183,11 @@ def test_until_then_its_process_counts_as_the_services(owners: Owners, tmp_path:
     for pid, group in ((7, f"/system.slice/{UNIT}"), (8, "/system.slice/other.service")):
         (proc / str(pid)).mkdir(parents=True)
         (proc / str(pid) / "cgroup").write_text(f"0::{group}\n")
-    assert predecessor.service_to_come(7, None, proc, tmp_path) == SERVICE
-    assert predecessor.service_to_come(8, None, proc, tmp_path) is None
-    assert predecessor.service_to_come(9, None, proc, tmp_path) is None
+    assert predecessor_note.service_to_come(7, None, proc, tmp_path) == SERVICE
+    assert predecessor_note.service_to_come(8, None, proc, tmp_path) is None
+    assert predecessor_note.service_to_come(9, None, proc, tmp_path) is None
     predecessor.make_way(SERVICE, tmp_path)
-    assert predecessor.service_to_come(7, None, proc, tmp_path) is None
+    assert predecessor_note.service_to_come(7, None, proc, tmp_path) is None
     assert not owners.active
 
 

@@ -1,4 +1,4 @@
-"""An image that a host has already: run by its id, pulled from nowhere; and an entrypoint in the place of the image's."""
+"""An image that a host has already is run by its id; an entrypoint stands in the place of the image's."""
 
 from __future__ import annotations
 
