@@ -1,7 +1,7 @@
 """The server that ran on this host before a service of Tinderbox took its place: stopped for it, and had back.
 
     predecessor.py choose SERVICE < RECORD      note which server makes way for the service when that starts
-    predecessor.py undo SERVICE                 stop the service, over a boot, too, and start that server again
+    predecessor.py undo SERVICE [BY]            stop the service, over a boot, too, and start that server again
     predecessor.py list                         every note's state and what the server is called, as JSON
 
 The note (`undo/adopted/<service>.json`, root's alone) says what stops it and what starts it again: a unit is disabled
@@ -25,18 +25,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import docker_api
+    from modules.hostside.activation import BusyError
     from modules.hostside.atomic import read_json
+    from modules.hostside.end_service import EndError, end
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import STATE, Ledger
     from modules.hostside.predecessor_note import BACK, CHOSEN, STOPPED, Record, note_file, noted, write
-    from modules.hostside.service_unit import run, unit_name
+    from modules.hostside.service_unit import run
 else:
     import docker_api
+    from activation import BusyError
     from atomic import read_json
+    from end_service import EndError, end
     from gpus_kept import gpus_kept
     from ledger import STATE, Ledger
     from predecessor_note import BACK, CHOSEN, STOPPED, Record, note_file, noted, write
-    from service_unit import run, unit_name
+    from service_unit import run
 
 _STOP_S, _SHORT_S = 90, 2
 
@@ -171,16 +175,17 @@ def _start(record: Record) -> None:
         raise PredecessorError(f"container {record['name']} does not start: {error}") from error
 
 
-def undo(service: str, state: Path = STATE) -> str:
+def undo(service: str, by: str = "", state: Path = STATE) -> str:
     """Have it back in the place of the service. Returns what is to be told. Raises `PredecessorError`."""
     record = noted(service, state)
     if record is None:
         return f"service {service} has taken no server's place here"
     if record.get("state") == BACK:
         return f"{record['named']} was had back already"
-    with gpus_kept():
-        subprocess.run(["systemctl", "disable", "--quiet", unit_name(service)], check=False)
-    subprocess.run(["systemctl", "stop", unit_name(service)], check=False)
+    try:
+        end("stop", service, by)
+    except (EndError, BusyError) as error:
+        raise PredecessorError(str(error)) from error
     return f"{have_back(service, state)} runs again, in the place of service {service}, which is stopped and disabled"
 
 
@@ -202,15 +207,15 @@ def main(arguments: list[str]) -> int:
         told = {path.stem: read_json(path) or {} for path in sorted(note_file("x").parent.glob("*.json"))}
         print(json.dumps({name: {key: one.get(key, "") for key in ("state", "named")} for name, one in told.items()}))
         return 0
-    if len(arguments) != 2 or arguments[0] not in {"choose", "undo"}:
-        print("predecessor.py choose|undo SERVICE, or list", file=sys.stderr)
+    if len(arguments) not in {2, 3} or arguments[0] not in {"choose", "undo"}:
+        print("predecessor.py choose|undo SERVICE [BY], or list", file=sys.stderr)
         return 2
-    action, service = arguments
+    action, service, *by = arguments
     try:
         if action == "choose":
             choose(service, json.load(sys.stdin))
         else:
-            print(undo(service))
+            print(undo(service, *by))
     except (PredecessorError, docker_api.DockerApiError) as error:
         print(str(error), file=sys.stderr)
         return 1

@@ -13,6 +13,7 @@ from pyinfra.api.command import PyinfraCommand
 from modules.adopt.match import what_happens
 from modules.adopt.piece import Piece
 from modules.facts.predecessors import PROGRAM
+from modules.operations.asked import operator
 from modules.operations.differences import differs
 from modules.operations.job import Job, run_job
 from modules.operations.require import foreseen, unreadable
@@ -99,4 +100,4 @@ def predecessor_back(service: str, named: str) -> Generator[PyinfraCommand, None
     """
     differs(f"service {service}", f"makes way for {named}, which ran before it")
     host.log(f"{named} comes back; service {service} is stopped and disabled")
-    yield StringCommand(layout.PYTHON, PROGRAM, "undo", QuoteString(service))
+    yield StringCommand(layout.PYTHON, PROGRAM, "undo", QuoteString(service), QuoteString(operator()))
