@@ -23,9 +23,11 @@ def starts(unit: Document, docker: Document) -> bool:
     if any(word in {name, f"--name={name}"} for word in words):
         return True
     if folder := labels.get(f"{COMPOSE}.project.working_dir"):
-        files = set((labels.get(f"{COMPOSE}.project.config_files") or "").split(","))
+        # The older compose writes them as they were given, by which a file of any project can be meant.
+        files = (labels.get(f"{COMPOSE}.project.config_files") or "").split(",")
+        own = {folder, *(str(PurePosixPath(folder, file)) for file in files if file)}
         composed = any("compose" in word for word in words)
-        return composed and (unit.get("WorkingDirectory") == folder or folder in words or bool(files & set(words)))
+        return composed and (unit.get("WorkingDirectory") == folder or bool(own & set(words)))
     given = list(docker["Args"])
     unnamed = not any(word == "--name" or word.startswith("--name=") for word in words)
     return (
