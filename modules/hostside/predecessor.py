@@ -215,7 +215,7 @@ def main(arguments: list[str]) -> int:
         if action == "choose":
             choose(service, json.load(sys.stdin))
         else:
-            print(undo(service, *by))
+            print(undo(service, "".join(by)))
     except (PredecessorError, docker_api.DockerApiError) as error:
         print(str(error), file=sys.stderr)
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 from modules.hostside import release_switch
 from tests.unit.fake_systemd import SERVICE, Cut, Machine, machines
 
-predecessor = __import__(release_switch.regained.__module__, fromlist=["choose"])
+# The one that the programs themselves have: on a host they lie beside each other.
+predecessor: Any = sys.modules[vars(release_switch)["regained"].__module__]
 CONTAINER = "c" * 64
 Make = Callable[[set[str]], tuple[Machine, "Former"]]
 
