@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from modules.images import build_of
-from modules.spec.image import Recipe
 from tests.lab.fake_release import _PROGRAM, CUTLASS, recipe
 from tests.lab.lab_driver import Lab
 
@@ -118,7 +116,7 @@ class ByHand:
         """Nothing of the owner's server and of Tinderbox' service is left."""
         self.sh(
             "systemctl disable --now own-llm.service; rm -f /etc/systemd/system/own-llm.service;"
-            "for each in /var/lib/tinderbox/ledger/*/; do systemctl disable --now tinderbox-$(basename $each).service;"
+            "for each in /var/lib/tinderbox/ledger/*/; do test -d $each || continue; systemctl disable --now tinderbox-$(basename $each).service;"
             "rm -f /etc/systemd/system/tinderbox-$(basename $each).service; done; systemctl daemon-reload;"
             "rm -rf /var/lib/tinderbox/ledger /var/lib/tinderbox/undo/adopted /etc/tinderbox/services.json"
             " /var/lib/tinderbox/weights /var/lib/tinderbox/caches; docker rm -f $(docker ps -aq)",
@@ -161,8 +159,7 @@ def prepared(lab: Lab, host: str) -> ByHand:
     deploy.write_text(_DEPLOY)
     run = lab.pyinfra(str(deploy), "-y", fleet=fleet)
     assert run.rc == 0, run.text
-    tag = build_of(Recipe.model_validate({**made, "template": str(lab.layout.folder / str(made["template"]))})).tag
-    own_image(by_hand, tag, IMAGE)
+    own_image(by_hand, by_hand.sh(_TAGS.format("tinderbox/fake-engine")), IMAGE)
     fetch = f"from huggingface_hub import snapshot_download as get; get('{MODEL}')"
     tools = "/var/lib/tinderbox/tools/bin/python"
     ca = "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt"
@@ -172,11 +169,10 @@ def prepared(lab: Lab, host: str) -> ByHand:
 
 def own_image(by_hand: ByHand, tag: str, name: str) -> None:
     """Have an image under a name of the owner's alone."""
-    found = by_hand.sh(f"docker image ls -q {tag}")
-    if found:
-        by_hand.sh(f"docker tag {tag} {name} && docker rmi {tag}")
+    by_hand.sh(f"docker tag {tag} {name} && docker rmi {tag}")
 
 
+_TAGS = "docker image ls --format '{{{{.Repository}}}}:{{{{.Tag}}}}' {} | head -1"
 _DEPLOY = """\
 from pyinfra import host
 from modules.fleet import plan_of
