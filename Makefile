@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit "$(LIMIT)")
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo converge drift nightly nightly-off test test-unit test-long verify report disk remove import lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo converge drift nightly nightly-off test test-unit test-long verify report disk remove adopt import lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -62,6 +62,9 @@ test-long: setup  ## the tests that take longer than make test allows
 
 import: setup  ## RECIPE=file: a fleet file from a recipe of spark-vllm-docker, sparkrun or spark-pulse; OUT=file writes it
 	@python -m modules.importer $(RECIPE) $(if $(OUT),--out $(OUT))
+
+adopt: setup  ## servers that already run as a fleet file (OUT=file); TAKE=1: have FLEET's services take their places; CONSENT=1: unasked; UNDO=1: back
+	@python -m modules.adopt $(if $(OUT),--out $(OUT)) $(if $(LIMIT),--limit "$(LIMIT)") $(if $(UNDO),--undo,$(if $(TAKE)$(CONSENT),--take)) $(if $(CONSENT),--consent)
 
 lint: setup  ## ruff and mypy (hadolint is among the tests)
 	@ruff check . && ruff format --check .
