@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from modules.lab.layout import ROOT
 from modules.operations.bootstrap import DOCKER_GROUP, MARK
 from tests.lab.bare_host import ADMIN, ASKING, COMMAND, LOCKED, PLAIN, ROOT_PASSWORD, ROOTPW, BareHost, password
 from tests.lab.lab_driver import Lab, Run
@@ -85,16 +86,21 @@ def test_a_confirmation_and_a_password_open_a_host_for_good(bare: BareHost, lab:
     no_password_is_left(bare, ADMIN)
 
 
+def by_key(fleet: Path) -> list[str]:
+    """How the owner comes in by hand afterwards."""
+    key, known = fleet.with_suffix(".key"), fleet.with_suffix(".known_hosts")
+    port = yaml.safe_load(fleet.read_text())["hosts"][HOST]["ssh"]["port"]
+    options = ["-i", str(key), "-o", f"UserKnownHostsFile={known}", "-o", "BatchMode=yes", "-p", str(port)]
+    return ["ssh", *options, f"{ADMIN}@127.0.0.1"]
+
+
 @pytest.mark.long
 def test_of_sudo_only_what_is_listed_asks_nothing(bare: BareHost, lab: Lab) -> None:
     fleet = bare.fleet(ADMIN, "listed")
     assert bare.bootstrap(fleet, [(TRUST, "y"), (PASSWORD, password(ADMIN))]).rc == 0
-    key, known = (lab.layout.folder / f"begin-listed.{name}" for name in ("key", "known_hosts"))
-    port = yaml.safe_load(fleet.read_text())["hosts"][HOST]["ssh"]["port"]
-    ssh = ["ssh", "-i", str(key), "-o", f"UserKnownHostsFile={known}", "-p", str(port), f"{ADMIN}@127.0.0.1"]
 
     def sudo(command: str) -> int:
-        return subprocess.run([*ssh, f"sudo -n {command}"], capture_output=True, check=False).returncode
+        return subprocess.run([*by_key(fleet), f"sudo -n {command}"], capture_output=True, check=False).returncode
 
     assert [sudo("true"), sudo("sh -c id"), sudo("apt-get --version") != 0] == [0, 0, True]
     settings = yaml.safe_load(fleet.read_text())
@@ -103,6 +109,22 @@ def test_of_sudo_only_what_is_listed_asks_nothing(bare: BareHost, lab: Lab) -> N
     run = unattended(bare, fleet)
     assert run.rc == 0, run.text
     assert sudo("apt-get --version") == 0
+
+
+@pytest.mark.long
+def test_the_undo_of_the_docs_closes_the_host_again(bare: BareHost, lab: Lab) -> None:
+    before = lab.ssh(HOST, f"id -nG {ADMIN}").stdout
+    fleet = bare.fleet(ADMIN, "undone")
+    assert bare.bootstrap(fleet, [(TRUST, "y"), (PASSWORD, password(ADMIN))]).rc == 0
+    section = (ROOT / "docs" / "stages.md").read_text().partition("\n## bootstrap\n")[2].partition("\n## ")[0]
+    undo = section.partition("```sh\n")[2].partition("```")[0]
+    done = subprocess.run([*by_key(fleet), "sh -es"], input=undo, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert bare.left(ADMIN).split() == [f"/home/{ADMIN}/.ssh/authorized_keys"]
+    assert lab.read(HOST, f"/home/{ADMIN}/.ssh/authorized_keys") == ""
+    assert lab.ssh(HOST, f"id -nG {ADMIN}").stdout == before
+    again = subprocess.run([*by_key(fleet), "true"], capture_output=True, check=False)
+    assert again.returncode != 0
 
 
 @pytest.mark.long
