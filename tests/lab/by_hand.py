@@ -116,7 +116,8 @@ class ByHand:
         """Nothing of the owner's server and of Tinderbox' service is left."""
         self.sh(
             "systemctl disable --now own-llm.service; rm -f /etc/systemd/system/own-llm.service;"
-            "for each in /var/lib/tinderbox/ledger/*/; do test -d $each || continue; systemctl disable --now tinderbox-$(basename $each).service;"
+            "for each in /var/lib/tinderbox/ledger/*/; do test -d $each || continue;"
+            " systemctl disable --now tinderbox-$(basename $each).service;"
             "rm -f /etc/systemd/system/tinderbox-$(basename $each).service; done; systemctl daemon-reload;"
             "rm -rf /var/lib/tinderbox/ledger /var/lib/tinderbox/undo/adopted /etc/tinderbox/services.json"
             " /var/lib/tinderbox/weights /var/lib/tinderbox/caches; docker rm -f $(docker ps -aq)",
@@ -142,7 +143,7 @@ def gaps(replies: list[str]) -> int:
 
 
 def prepared(lab: Lab, host: str) -> ByHand:
-    """The host with docker, an image under a name of the owner's, and the model, by the hub's own client, in their home."""
+    """The host with docker, an image under an owner's name, and the model, by the hub's own client, in their home."""
     by_hand = ByHand(lab, host)
     by_hand.clear()
     made = recipe(lab)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modules.hostside.fabric_apply import HOME, apply, confirm, rollback
-from modules.hostside.fabric_guard import unit_text
+from modules.hostside.fabric_apply import apply, confirm, rollback
+from modules.hostside.fabric_guard import HOME, unit_text
 
 # As the program imports it on a host, so that it is the very class whose errors it knows.
 if TYPE_CHECKING:
