@@ -23,7 +23,14 @@ from modules.fleet.own_models import model_problems, model_remarks, own_models, 
 from modules.fleet.problem import FleetError, Problem
 from modules.fleet.remarks import settings_remarks
 from modules.fleet.resolve import Resolver
-from modules.fleet.shape import opened, others_listen, same_address, same_peer_address, shape_problems
+from modules.fleet.shape import (
+    opened,
+    others_listen,
+    same_address,
+    same_peer_address,
+    shape_problems,
+    undeclared_passwords,
+)
 from modules.fleet.source import read_tree
 from modules.fleet.strategy_check import strategy_problems
 from modules.fleet.validate import validated
@@ -58,6 +65,7 @@ def _load(path: Path) -> Fleet:
         problems += wrong
         hosts += [host] if host is not None else []
     problems = _but_for_strays(problems, layers.unknown_services())
+    problems += undeclared_passwords(layers, tree)
     problems += same_address(hosts, tree)
     problems += same_peer_address(hosts, tree)
     problems += others_listen(hosts, layers)

@@ -27,6 +27,7 @@ _FORMS: tuple[tuple[Any, str], ...] = (
     (base.Sha256, "64 hex digits in lower case"),
     (base.Commit, "40 hex digits in lower case"),
     (base.Digest, "sha256: and 64 hex digits in lower case"),
+    (base.KeyFingerprint, "a fingerprint as `ssh-keygen -lf` prints it, as in SHA256:…"),
     (base.AbsolutePath, "an absolute path without spaces"),
     (base.PackageVersion, "a package's version, or its beginning with a star, as in 13.0.*"),
     (strategy.Share, "a number of hosts, as 4, or a share of them, as 25%"),

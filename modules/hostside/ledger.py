@@ -6,6 +6,7 @@
     /var/lib/tinderbox/ledger/<service>/last-good           → the last one that served well enough
     /var/lib/tinderbox/ledger/<service>/pending             an activation that is under way (activation.py)
     /var/lib/tinderbox/ledger/<service>/started             what the machine was at the last start (start_note.py)
+    /var/lib/tinderbox/ledger/<service>/load-stops          how many loads the load guard has stopped (load_stops.py)
 
 Every file and link lands by rename. A release is staged while the one before it serves: that touches none of the files
 in force. It is put in force by start_service.py, while nothing of the service runs: files first, then `current`. So

@@ -45,7 +45,8 @@ class Container(Strict):
     """How an engine's container runs. A fleet file can leave out limits that a host's kernel refuses (the lab's).
 
     `capabilities`: name (without CAP_) → the reason for it, beyond what docker gives every container. There is no way
-    to a privileged one.
+    to a privileged one. `entrypoint`: a program in the image, in the place of the image's own entrypoint and of the
+    first word of the engine's command; None: the image's entrypoint gets the command.
     """
 
     ipc: Literal["host", "private"] = "host"
@@ -54,6 +55,7 @@ class Container(Strict):
     ulimits: dict[str, str] = {}
     devices: tuple[str, ...] = ()  # passed on where the node exists on the host
     capabilities: Capabilities = {}
+    entrypoint: str | None = Field(default=None, min_length=1)
 
 
 def _pattern(value: str) -> str:
