@@ -17,6 +17,7 @@ import typer
 from modules.asking.connections import Connections
 from modules.asking.fleets import RefusedError, fleets_of, hosts_of
 from modules.fleet import Fleet, FleetError
+from modules.fleet.at_hand import secrets_at_hand
 from modules.logs.follow import Host, Logs
 from modules.logs.line import COLOURS, Entry, shown, units_of
 from modules.logs.reader import Wish
@@ -73,7 +74,7 @@ def _hosts(fleets: list[Fleet], names: list[list[str]], wanted: list[str], patie
     found: list[Host] = []
     for fleet, within in zip(fleets, names, strict=True):
         connections = Connections(fleet, (fleet.hosts[name] for name in within), patience_s)
-        secrets = tuple(fleet.secret(name) for name in fleet.secrets)
+        secrets = tuple(secrets_at_hand(fleet))
         for name in within:
             services = tuple(one for one in fleet.hosts[name].settings.services if not wanted or one in wanted)
             if services:

@@ -12,6 +12,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from modules.asking.side_by_side import Silent
 from modules.fleet import HostPlan, load_fleet
+from modules.fleet.at_hand import secrets_at_hand
 from modules.logs.line import Entry, document_of, entry_of, shown, units_of
 from modules.logs.reader import Wish
 from modules.logs.since import SinceError, since_of
@@ -44,7 +45,7 @@ def gather(plan: HostPlan) -> None:
         logger.error("%s: what it logs is unknown: %s", plan.name, why)
         return
     fleet = load_fleet()
-    secrets = [fleet.secret(name) for name in fleet.secrets]
+    secrets = secrets_at_hand(fleet)
     told = (document_of(line) for line in answer.out.splitlines())
     found = (entry_of(plan.name, one, parts, secrets) for one in told if one is not None and "at" in one)
     _entries[plan.name] = [entry for entry in found if entry is not None]
