@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from paramiko import Channel, SSHClient, SSHException
 from pyinfra.api import Config, Host, Inventory, State
 from pyinfra.api.exceptions import ConnectError, PyinfraError
-from pyinfra.connectors.sshuserclient.client import get_ssh_config
+from pyinfra.connectors.sshuserclient.client import get_host_keys, get_ssh_config
 
 from modules.fleet import Fleet
 from modules.fleet.connection import connection, have_ssh_folder
@@ -19,6 +20,7 @@ from modules.spec.fleet import ResolvedHost
 
 # A host that talks is given more time: its CPU may be busy.
 _LOGIN_S = 8.0
+_KNOWN_HOSTS = "~/.ssh/known_hosts"
 BROKEN = (OSError, SSHException, EOFError, AttributeError)
 
 
@@ -43,6 +45,9 @@ class Connections:
             (host.name, connection(host) | {"ssh_paramiko_connect_kwargs": told, "ssh_connect_retries": 0})
             for host in self.hosts.values()
         ]
+        for known in {host.ssh.known_hosts or _KNOWN_HOSTS for host in self.hosts.values()}:
+            # By one thread, since all others will ask for them at once.
+            get_host_keys((str(Path(known).expanduser()),))
         state = State(Inventory((data, {})), Config(CONNECT_TIMEOUT=longest))
         self._reached = {name: state.inventory.get_host(name) for name in self.hosts}
 
