@@ -16,6 +16,7 @@ from modules.logs.reader import Reader, Told, Wish
 # A host that talks, and does not come to the end of its past, is not waited for any longer by the others.
 _PAST_S = 20.0
 _TICK_S = 0.5
+_TOGETHER = 2000
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Logs:
     tell: Callable[[str], None]
     grep: re.Pattern[str] | None = None
     unread: set[str] = field(default_factory=set)
+    _spoke: set[str] = field(default_factory=set)
 
     def run(self) -> None:
         """To the end of all journals; where they are followed, until it is interrupted."""
@@ -70,8 +72,10 @@ class Logs:
                 told = self._told.get(timeout=_TICK_S if wait is None else min(wait, _TICK_S))
                 now = time.monotonic()
                 self._take(told, parts[told.source], now)
-                # What has come together is put in order together.
-                while not self._told.empty():
+                # What has come together is put in order together; a long past is shown as it comes.
+                for _ in range(_TOGETHER):
+                    if self._told.empty():
+                        break
                     told = self._told.get()
                     self._take(told, parts[told.source], now)
             except queue.Empty:
@@ -85,6 +89,7 @@ class Logs:
     def _take(self, told: Told, parts: dict[str, str], now: float) -> None:
         source, host = told.source, self._by_source[told.source]
         if told.kind == "entry" and told.document is not None:
+            self._spoke.add(source)
             entry = entry_of(source, told.document, parts, host.secrets)
             if entry is not None and (self.grep is None or self.grep.search(entry.text)):
                 self._merger.add(source, entry.at, entry, now)
@@ -104,6 +109,8 @@ class Logs:
         elif told.kind == "end":
             self._merger.live(source, now)
             self._open.discard(source)
+            if source not in self.unread | self._spoke:
+                self.tell(f"{source}: its journal has nothing of {', '.join(host.services)} in that time")
 
     def _show(self, entries: Sequence[Entry]) -> None:
         for entry in entries:

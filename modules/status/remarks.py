@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modules.status.report import HostStatus, ServiceStatus, StatusReport
-from modules.status.table import gib
+from modules.status.table import gib, names_of
 
 
 def remarks(report: StatusReport) -> Iterator[tuple[str, str]]:
     """What has no room in a row: a line each, with its style."""
-    for host in report.hosts:
+    names = names_of(report)
+    for host, name in zip(report.hosts, names, strict=True):
         for text, style in _of_host(host):
-            yield f"{host.name}: {text}", style
+            yield f"{name}: {text}", style
         for service in host.services:
             for text, style in _of_service(service, host):
-                yield f"{host.name}/{service.name}: {text}", style
+                yield f"{name}/{service.name}: {text}", style
 
 
 def _of_host(host: HostStatus) -> Iterator[tuple[str, str]]:

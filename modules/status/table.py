@@ -40,13 +40,17 @@ def _table(report: StatusReport, *, wide: bool) -> Table:
     for at, column in enumerate(_WIDE_COLUMNS if wide else _NARROW_COLUMNS):
         # Names are as long as people make them.
         table.add_column(column, no_wrap=at > 1, overflow="fold" if at < 2 else "ellipsis")
-    fleets = {host.fleet for host in report.hosts}
-    for host in report.hosts:
-        name = f"{host.fleet}/{host.name}" if len(fleets) > 1 else host.name
+    for host, name in zip(report.hosts, names_of(report), strict=True):
         for at, service in enumerate(host.services or (None,)):
             cells = _cells(host, service, report.at, first=at == 0, name=name)
             table.add_row(*(cells if wide else _folded(cells)))
     return table
+
+
+def names_of(report: StatusReport) -> list[str]:
+    """The hosts' names, with their fleets' where there are several."""
+    several = len({host.fleet for host in report.hosts}) > 1
+    return [f"{host.fleet}/{host.name}" if several else host.name for host in report.hosts]
 
 
 def title_of(report: StatusReport) -> str:

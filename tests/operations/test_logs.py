@@ -103,6 +103,14 @@ def test_what_hosts_have_logged_is_shown_in_the_order_of_time(place: Place) -> N
     assert reading.told == []
 
 
+def test_a_host_that_has_logged_nothing_says_so(place: Place) -> None:
+    place.journals["spark-1"].log("here", 1)
+    reading = Reading(place, Wish((), follow=False, lines=2))
+    reading.logs.run()
+    assert reading.told == ["spark-2: its journal has nothing of gpt-oss in that time"]
+    assert not reading.logs.unread
+
+
 def test_a_host_that_is_not_reached_is_named_and_the_others_go_on(place: Place) -> None:
     place.journals["spark-1"].log("here", 1)
     first = place.hosts["spark-1"]

@@ -125,3 +125,4 @@ def test_a_host_without_anything_of_tinderbox_says_so() -> None:
 def test_hosts_of_several_fleets_are_told_apart() -> None:
     other = host().model_copy(update={"fleet": "lab"})
     assert {"office/spark-1", "lab/spark-1"} <= set(screen(host(), other).split())
+    assert below(host(), other.model_copy(update={"root": False}))[0].startswith("lab/spark-1: sudo asks")
