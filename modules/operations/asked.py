@@ -14,6 +14,8 @@ NIGHTLY, NIGHTLY_AT = "TINDERBOX_NIGHTLY", "TINDERBOX_NIGHTLY_AT"
 NIGHTLY_DEPLOY = "TINDERBOX_NIGHTLY_DEPLOY"
 NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_GATE"
 _NIGHT = "*-*-* 03:00:00"
+# Set by `modules.bootstrap` once the first login is made, for the run of deploys/bootstrap.py that follows it.
+OPENED = "TINDERBOX_OPENED"
 # Set by `modules.converge` for the runs of a rollout.
 ROLLOUT = "TINDERBOX_ROLLOUT"
 
