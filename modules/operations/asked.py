@@ -19,6 +19,8 @@ NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_
 _NIGHT = "*-*-* 03:00:00"
 ADOPT = "TINDERBOX_ADOPT"
 ADOPT_FOUND = "TINDERBOX_ADOPT_FOUND"
+# Set by `modules.bootstrap` once the first login is made, for the run of deploys/bootstrap.py that follows it.
+OPENED = "TINDERBOX_OPENED"
 # Set by `modules.converge` for the runs of a rollout.
 ROLLOUT = "TINDERBOX_ROLLOUT"
 
