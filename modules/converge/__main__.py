@@ -25,6 +25,7 @@ from modules.converge.stopped import doubtful, left_out
 from modules.converge.tell import say, say_what_follows, tell_drift, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.lock import read_lock
+from modules.fleet.needs import needs_secrets
 from modules.fleet.problem import shown
 from modules.reporting.left_behind import Left
 
@@ -59,16 +60,13 @@ def main(  # noqa: PLR0917
         raise _refused(problem)
     if not Path(deploy).is_file():
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
+    try:
+        if needs_secrets([deploy]):
+            fleet.fetch_needed()
+    except FleetError as error:
+        raise _refused(str(error)) from error
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
-    say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
-    if fleet.placements:
-        # Here, since few fleets have any.
-        from modules.fleet.shown import placement_lines
-
-        for line in placement_lines(fleet.placements, read_lock(fleet.path)):
-            say(line, "cyan")
-    for remark in fleet.remarks:
-        say(remark.told(shown(fleet.path)), "yellow")
+    _say_fleet(fleet)
     try:
         if drift:
             raise typer.Exit(_drifted(fleet, deploy, names_of(given), as_json=as_json))
@@ -84,6 +82,19 @@ def main(  # noqa: PLR0917
         # Between two runs of pyinfra; typer would end with 1.
         say(Left().text(), "yellow")
         raise typer.Exit(INTERRUPTED) from error
+
+
+def _say_fleet(fleet: Fleet) -> None:
+    """Which it is, where its own services are placed, and what is odd in its file."""
+    say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
+    if fleet.placements:
+        # Here, since few fleets have any.
+        from modules.fleet.shown import placement_lines
+
+        for line in placement_lines(fleet.placements, read_lock(fleet.path)):
+            say(line, "cyan")
+    for remark in fleet.remarks:
+        say(remark.told(shown(fleet.path)), "yellow")
 
 
 def _refused(text: str) -> typer.Exit:

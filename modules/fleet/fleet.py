@@ -18,8 +18,8 @@ from modules.spec.strategy import Strategy
 class Fleet:
     """The hosts of one fleet file, each with its settings.
 
-    `lines`: where each secret is declared. `remarks`: what is odd, and not refused. `placements`: service of the
-    fleet's own → its hosts.
+    `lines`: where each secret is declared. `remarks`: what is odd, and not refused. `needed`: secrets that hosts use.
+    `placements`: service of the fleet's own → its hosts.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Fleet:
     lines: dict[str, Origin] = field(default_factory=dict, repr=False)
     strategy: Strategy | None = None
     remarks: tuple[Problem, ...] = ()
+    needed: tuple[str, ...] = ()
     placements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _values: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -41,6 +42,7 @@ class Fleet:
         tree: Tree,
         *,
         remarks: tuple[Problem, ...] = (),
+        needed: tuple[str, ...] = (),
         placements: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Fleet:
         """Put a fleet together from what was read. `tree`: the whole file's, for the places of its secrets."""
@@ -52,8 +54,23 @@ class Fleet:
             strategy=file.strategy,
             lines={name: find(tree, ("secrets", name)).origin for name in file.secrets},
             remarks=remarks,
+            needed=needed,
             placements=dict(placements or {}),
         )
+
+    def fetch_needed(self) -> None:
+        """Fetch every secret that hosts use; before any of them is contacted.
+
+        Raises `FleetError`: with all that are not where the file says.
+        """
+        problems: list[Problem] = []
+        for name in self.needed:
+            try:
+                self.secret(name)
+            except FleetError as error:
+                problems += error.problems
+        if problems:
+            raise FleetError(self.path, problems)
 
     def secret(self, name: str) -> str:
         """Give a secret's value, fetched on the controller at most once.

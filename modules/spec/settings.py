@@ -189,6 +189,8 @@ class Service(Strict):
     machine's memory by its plan is refused. `watchdog`: how it is watched. `cluster`: the hosts that it spans.
     `priority`: of several services of a host the higher ones start first, and one that does not fit is the lowest.
     `aliases`: further names by which clients may ask for its model.
+    `keep`: so many releases that were good keep image, weights and caches on the host, the newest first; the one in
+    force does in any case.
     """
 
     engine: str
@@ -207,6 +209,7 @@ class Service(Strict):
     speculative: Speculative | None = None
     watchdog: Watchdog = Watchdog()
     cluster: Cluster | None = None
+    keep: int = Field(default=1, ge=1, le=20)
     priority: int = Field(default=0, ge=-100, le=100)
     aliases: tuple[ModelName, ...] = ()
 
