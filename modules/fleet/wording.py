@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from modules.fleet.belongs import place_of
 from modules.fleet.problem import Key
 from modules.fleet.suggest import advice
 from modules.spec import base, engine, fabric, monitoring, strategy
@@ -92,6 +93,9 @@ def worded(error: ErrorDetails, model: type[BaseModel]) -> Words:
     context: Mapping[str, Any] = error.get("ctx", {})
     if kind == "extra_forbidden":
         key = error["loc"]
+        place = place_of(str(key[-1]), model)
+        if place is not None:
+            return "this key has no place here", f"it belongs {place}"
         return "unknown key", advice(str(key[-1]), known_keys(model, key[:-1]), "keys")
     if kind in {"value_error", "rule"}:
         text = str(context["message"] if kind == "rule" else context["error"])
