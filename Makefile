@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit "$(LIMIT)")
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo converge drift nightly nightly-off test test-unit test-long verify report disk remove import lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo converge drift nightly nightly-off test test-unit test-long verify report disk remove adopt discover bootstrap import lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -23,6 +23,12 @@ demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
 	@$(converge)
 	@python -m modules.reporting.table --try
 	@echo "Take the lab down again: make lab-down"
+
+discover: setup  ## find Sparks on this network; OUT=file writes a fleet file of them, never over one; USER=, INTERFACE=
+	@python -m modules.discover $(if $(or $(OUT),$(FLEET)),--out "$(or $(OUT),$(FLEET))") $(if $(filter command line,$(origin USER)),--user "$(USER)") $(if $(INTERFACE),--interface "$(INTERFACE)")
+
+bootstrap: setup  ## open hosts of which there is only a user and a password: your key, sudo, group docker
+	@python -m modules.bootstrap $(if $(LIMIT),--limit "$(LIMIT)")
 
 converge: setup  ## bring the fleet to what its fleet file says
 	@$(converge)
@@ -62,6 +68,9 @@ test-long: setup  ## the tests that take longer than make test allows
 
 import: setup  ## RECIPE=file: a fleet file from a recipe of spark-vllm-docker, sparkrun or spark-pulse; OUT=file writes it
 	@python -m modules.importer $(RECIPE) $(if $(OUT),--out $(OUT))
+
+adopt: setup  ## servers that already run as a fleet file (OUT=file); TAKE=1: have FLEET's services take their places; CONSENT=1: unasked; UNDO=1: back
+	@python -m modules.adopt $(if $(OUT),--out $(OUT)) $(if $(LIMIT),--limit "$(LIMIT)") $(if $(UNDO),--undo,$(if $(TAKE)$(CONSENT),--take)) $(if $(CONSENT),--consent)
 
 lint: setup  ## ruff and mypy (hadolint is among the tests)
 	@ruff check . && ruff format --check .

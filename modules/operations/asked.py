@@ -16,6 +16,8 @@ NIGHTLY, NIGHTLY_AT = "TINDERBOX_NIGHTLY", "TINDERBOX_NIGHTLY_AT"
 NIGHTLY_DEPLOY = "TINDERBOX_NIGHTLY_DEPLOY"
 NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_GATE"
 _NIGHT = "*-*-* 03:00:00"
+ADOPT = "TINDERBOX_ADOPT"
+ADOPT_FOUND = "TINDERBOX_ADOPT_FOUND"
 # Set by `modules.converge` for the runs of a rollout.
 ROLLOUT = "TINDERBOX_ROLLOUT"
 
@@ -53,6 +55,16 @@ def asked_repair() -> bool:
 def asked_json() -> bool:
     """Whether what is told is told as JSON, too, on standard output: `TINDERBOX_JSON=1`."""
     return os.environ.get(JSON, "") not in {"", "0"}
+
+
+def adopt() -> str:
+    """What is asked of the servers that run already: `TINDERBOX_ADOPT=take` or `undo`; empty: to describe them."""
+    return os.environ.get(ADOPT, "")
+
+
+def adopt_found() -> str | None:
+    """The folder on this machine where what each host showed is to be written; set by `modules.adopt`."""
+    return os.environ.get(ADOPT_FOUND) or None
 
 
 def nightly_off() -> bool:

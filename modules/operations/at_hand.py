@@ -11,8 +11,8 @@ from functools import cache
 from pyinfra.api import Host, QuoteString, StringCommand
 from pyinfra.connectors.util import CommandOutput
 
+from modules.operations.connection import connector_arguments
 from modules.operations.hostside import programs
-from modules.operations.reach import connector_arguments
 
 # Docker reckons the size of every layer, and apt plans; both take their time on a machine at work.
 _LOOK_S, _CHANGE_S = 600, 3600

@@ -21,7 +21,7 @@ BEFORE = {
     "packages": ["a 1 ii"],
     "docker": DOCKER,
 }
-CHANGES = {
+CHANGES: dict[str, dict[str, object]] = {
     "files /etc/a": {"files": {**BEFORE["files"], "/etc/a": ["file", "0o600", 0, 0, "x"]}},  # type: ignore[dict-item]
     "files /etc/b": {"files": {**BEFORE["files"], "/etc/b": ["folder", "0o755", 0, 0]}},  # type: ignore[dict-item]
     "units a.service": {"units": {"a.service": "disabled"}},
