@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from modules.hostside.docker_store import Store, look
     from modules.hostside.end_service import EndError
     from modules.hostside.gateway_process import GatewayError
+    from modules.hostside.predecessor import PredecessorError
     from modules.hostside.removal import ENGINE, IMAGES, LAYERS, SYSTEM, WEIGHTS, Plan, Thing, planned
     from modules.hostside.system_host import SettingError
 else:
@@ -39,10 +40,12 @@ else:
     from docker_store import Store, look
     from end_service import EndError
     from gateway_process import GatewayError
+    from predecessor import PredecessorError
     from removal import ENGINE, IMAGES, LAYERS, SYSTEM, WEIGHTS, Plan, Thing, planned
     from system_host import SettingError
 
-_ERRORS = (OSError, subprocess.CalledProcessError, EndError, BusyError, GatewayError, SettingError)
+_REFUSALS = (EndError, BusyError, GatewayError, SettingError, PredecessorError)
+_ERRORS = (OSError, subprocess.CalledProcessError, *_REFUSALS)
 
 
 def found(store: Store | None) -> list[Thing]:
@@ -104,8 +107,8 @@ class Remover:
 
     def _engine(self, going: list[Thing], store: Store | None, staying: set[str]) -> None:
         del store
-        kinds = {removal_engine.SERVICE, removal_engine.PAIR, removal_engine.GATEWAY, removal_engine.AGENT,
-                 removal_engine.WATCHER}  # fmt: skip
+        kinds = {removal_engine.SERVICE, removal_engine.BEFORE, removal_engine.PAIR, removal_engine.GATEWAY,
+                 removal_engine.AGENT, removal_engine.WATCHER}  # fmt: skip
         self._each([one for one in going if one.kind in kinds], lambda one: removal_engine.take(one, self.by))
         if self.failed:
             return

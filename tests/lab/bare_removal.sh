@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE=1
 rm -f /usr/bin/docker
 for each in systemctl journalctl nvidia-smi; do
-    printf '#!/bin/sh\ncase "$*" in *get-default*) echo graphical.target;; *is-enabled*) echo enabled;; esac\n' > /usr/bin/$each
+    printf '#!/bin/sh\necho "$*" >> /asked; case "$*" in *get-default*) echo graphical.target;; *is-enabled*) echo enabled;; esac\n' > /usr/bin/$each
     chmod 755 /usr/bin/$each
 done
 state=/var/lib/tinderbox
@@ -27,6 +27,9 @@ echo '{"release": {"image": "tinderbox/x:0123456789ab", "model": "o/n", "commit"
 ln -s r1.json $state/ledger/svc/current
 echo x > /etc/tinderbox/svc.env
 echo t > /etc/tinderbox/hub-token.t
+mkdir -m 700 $state/undo/adopted
+echo '{"state": "stopped", "named": "unit old.service", "units": ["old.service"], "enabled": ["old.service"], "passing": []}' \
+    > $state/undo/adopted/svc.json
 useradd --create-home --shell /bin/sh owner
 groupadd --force docker
 gpasswd --add owner docker > /dev/null
@@ -44,6 +47,7 @@ echo '== system alone'; run plan system
 echo '== images alone'; run remove images
 echo '== all'; run remove $all
 echo '== again'; run plan $all; run remove $all
+echo '== started'; grep -e old.service /asked
 echo '== left'
 cat /etc/docker/daemon.json; echo
 ls -d $state/* /etc/tinderbox /usr/local/lib/tinderbox $units/ssh.service.d /etc/apt/keyrings/* $units/tinderbox-* /etc/sudoers.d/tinderbox-owner 2>/dev/null

@@ -77,6 +77,12 @@ def test_all_goes_files_are_as_before_and_others_things_stay(said: dict[str, str
     ]
 
 
+def test_a_server_whose_place_a_service_had_taken_runs_again(said: dict[str, str]) -> None:
+    titles = {one["title"]: one["note"] for one in plan_in(said["plan"])["going"]}
+    assert titles["place taken by service svc"] == "unit old.service, which ran before, runs again"
+    assert said["started"].splitlines() == ["enable --quiet old.service", "start old.service"]
+
+
 def test_a_second_removal_has_nothing_to_do(said: dict[str, str]) -> None:
     assert plan_in(said["again"])["going"] == []
     assert said["again"].count("status 0") == 2
