@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit "$(LIMIT)")
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo plan converge drift status logs nightly nightly-off test test-unit test-long verify report disk remove adopt discover bootstrap import lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo converge drift status logs nightly nightly-off test test-unit test-long verify report disk remove adopt discover bootstrap plan import lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -24,14 +24,13 @@ demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
 	@python -m modules.reporting.table --try
 	@echo "Take the lab down again: make lab-down"
 
-plan: setup  ## change nothing, contact no host: which services each host of FLEET gets, and their memory
-	@python -m modules.fleet
-
 discover: setup  ## find Sparks on this network; OUT=file writes a fleet file of them, never over one; USER=, INTERFACE=
 	@python -m modules.discover $(if $(or $(OUT),$(FLEET)),--out "$(or $(OUT),$(FLEET))") $(if $(filter command line,$(origin USER)),--user "$(USER)") $(if $(INTERFACE),--interface "$(INTERFACE)")
 
 bootstrap: setup  ## open hosts of which there is only a user and a password: your key, sudo, group docker
 	@python -m modules.bootstrap $(if $(LIMIT),--limit "$(LIMIT)")
+plan: setup  ## change nothing, contact no host: which services each host of FLEET gets, and their memory
+	@python -m modules.fleet
 
 converge: setup  ## bring the fleet to what its fleet file says
 	@$(converge)

@@ -66,7 +66,10 @@ def main(  # noqa: PLR0917
     except FleetError as error:
         raise _refused(str(error)) from error
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
-    _say_fleet(fleet)
+    say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
+    _tell_placements(fleet)
+    for remark in fleet.remarks:
+        say(remark.told(shown(fleet.path)), "yellow")
     try:
         if drift:
             raise typer.Exit(_drifted(fleet, deploy, names_of(given), as_json=as_json))
@@ -84,17 +87,15 @@ def main(  # noqa: PLR0917
         raise typer.Exit(INTERRUPTED) from error
 
 
-def _say_fleet(fleet: Fleet) -> None:
-    """Which it is, where its own services are placed, and what is odd in its file."""
-    say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
-    if fleet.placements:
-        # Here, since few fleets have any.
-        from modules.fleet.shown import placement_lines
+def _tell_placements(fleet: Fleet) -> None:
+    """Say on which hosts the fleet's own services are, before anything is done."""
+    if not fleet.placements:
+        return
+    # Here, since few fleets have any.
+    from modules.fleet.shown import placement_lines
 
-        for line in placement_lines(fleet.placements, read_lock(fleet.path)):
-            say(line, "cyan")
-    for remark in fleet.remarks:
-        say(remark.told(shown(fleet.path)), "yellow")
+    for line in placement_lines(fleet.placements, read_lock(fleet.path)):
+        say(line, "cyan")
 
 
 def _refused(text: str) -> typer.Exit:

@@ -97,8 +97,15 @@ def _load(path: Path) -> Fleet:
     remarks = [one for host in hosts for one in settings_remarks(host.settings, catalog, layers.settings(host.name))]
     remarks += [*model_remarks(models, catalog, tree), *fleet_remarks(hosts, file.strategy, tree, layers.settings)]
     hosts = [host.model_copy(update={"settings": with_own_models(host.settings, models)}) for host in hosts]
-    told, needed = tuple(dict.fromkeys(remarks)), used_secrets(hosts, catalog)
-    return Fleet.of(file, path, hosts, tree, remarks=told, needed=needed, placements=places.hosts)
+    return Fleet.of(
+        file,
+        path,
+        hosts,
+        tree,
+        remarks=tuple(dict.fromkeys(remarks)),
+        needed=used_secrets(hosts, catalog),
+        placements=places.hosts,
+    )
 
 
 @dataclass(frozen=True)

@@ -105,13 +105,12 @@ def watched_engines(plan: ServicePlan) -> list[str]:
 def services_file(services: HostPlan) -> ManagedFile:
     """Which services of Tinderbox belong on the host together; every other engine is a stranger there.
 
-    Of several also in which order they start, and how long each start may take (modules/hostside/load_turn.py).
-    `keep` is there for those of which more than the last good release stays startable (hostside/kept_releases.py).
+    `keep` is there for those of which more than the last good release stays startable (hostside/kept_releases.py). Of
+    several also in which order they start, and how long each start may take (modules/hostside/load_turn.py).
     """
     document: dict[str, Any] = {"services": sorted(service.name for service in services.services)}
     keep = {one.name: one.service.keep for one in services.services if one.service.keep > 1}
-    if keep:
-        document["keep"] = keep
+    document |= {"keep": keep} if keep else {}
     if len(services.services) > 1:
         document["order"] = [service.name for service in services.in_order]
         document["start_s"] = {service.name: start_seconds(service) for service in services.in_order}

@@ -187,10 +187,10 @@ class Service(Strict):
     profile's; a value of false takes a flag away. `api_key`: name of a secret; where `listen` is not loopback and
     none is named, the host makes a key of its own. `memory_plan`: whether a service that does not fit into the
     machine's memory by its plan is refused. `watchdog`: how it is watched. `cluster`: the hosts that it spans.
-    `priority`: of several services of a host the higher ones start first, and one that does not fit is the lowest.
-    `aliases`: further names by which clients may ask for its model.
     `keep`: so many releases that were good keep image, weights and caches on the host, the newest first; the one in
     force does in any case.
+    `priority`: of several services of a host the higher ones start first, and one that does not fit is the lowest.
+    `aliases`: further names by which clients may ask for its model.
     """
 
     engine: str
