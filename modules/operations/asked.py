@@ -9,6 +9,7 @@ import socket
 FORCE = "TINDERBOX_FORCE"
 SERVICE = "TINDERBOX_SERVICE"
 RELEASE = "TINDERBOX_RELEASE"
+SINCE = "TINDERBOX_SINCE"
 REMOVE = "TINDERBOX_REMOVE"
 ASKED_LAYERS = "TINDERBOX_LAYERS"
 REPAIR, JSON = "TINDERBOX_REPAIR", "TINDERBOX_JSON"
@@ -37,6 +38,11 @@ def asked_service() -> str | None:
 def asked_release() -> str | None:
     """The release that is meant: `TINDERBOX_RELEASE=id`."""
     return os.environ.get(RELEASE) or None
+
+
+def asked_since() -> str | None:
+    """Since when logs are wanted: `TINDERBOX_SINCE=10m`."""
+    return os.environ.get(SINCE) or None
 
 
 def asked_removals() -> frozenset[str]:
