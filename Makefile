@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit "$(LIMIT)")
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo converge drift nightly nightly-off test test-unit test-long verify report import lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo check converge drift nightly nightly-off test test-unit test-long verify report import lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -23,6 +23,9 @@ demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
 	@$(converge)
 	@python -m modules.reporting.table --try
 	@echo "Take the lab down again: make lab-down"
+
+check: setup  ## a verdict on each host of FLEET, and what a deploy would do there; changes nothing. JSON=1: as JSON
+	@python -m modules.check $(if $(LIMIT),--limit "$(LIMIT)") $(if $(JSON),--json)
 
 converge: setup  ## bring the fleet to what its fleet file says
 	@$(converge)
