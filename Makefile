@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit "$(LIMIT)")
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check converge drift nightly nightly-off test test-unit test-long verify report import lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo check converge drift nightly nightly-off test test-unit test-long verify report disk remove adopt discover bootstrap import lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -23,6 +23,12 @@ demo: setup  ## the main job on a simulated Spark: lab, deploy, measured speed
 	@$(converge)
 	@python -m modules.reporting.table --try
 	@echo "Take the lab down again: make lab-down"
+
+discover: setup  ## find Sparks on this network; OUT=file writes a fleet file of them, never over one; USER=, INTERFACE=
+	@python -m modules.discover $(if $(or $(OUT),$(FLEET)),--out "$(or $(OUT),$(FLEET))") $(if $(filter command line,$(origin USER)),--user "$(USER)") $(if $(INTERFACE),--interface "$(INTERFACE)")
+
+bootstrap: setup  ## open hosts of which there is only a user and a password: your key, sudo, group docker
+	@python -m modules.bootstrap $(if $(LIMIT),--limit "$(LIMIT)")
 
 check: setup  ## a verdict on each host of FLEET, and what a deploy would do there; changes nothing. JSON=1: as JSON
 	@python -m modules.check $(if $(LIMIT),--limit "$(LIMIT)") $(if $(JSON),--json)
@@ -43,6 +49,13 @@ nightly-off: setup  ## have it check that no more
 report: setup  ## a page of the fleet in reports/, JSON, JUnit, Prometheus; SHARE=1: an anonymous block to post, too
 	@python -m modules.reporting $(if $(LIMIT),--limit "$(LIMIT)") $(if $(SHARE),--share)
 
+disk: setup  ## what uses the disks, and what would free how much; JSON=1; REPAIR=owner: give users what is root's in their caches
+	@TINDERBOX_JSON="$(JSON)" TINDERBOX_REPAIR="$(REPAIR)" pyinfra inventory.py deploys/disk.py -y $(if $(LIMIT),--limit "$(LIMIT)")
+
+remove: setup  ## LAYERS=engine,images,weights,system or all: what taking that back would do; CONSENT=1 does it
+	@TINDERBOX_LAYERS="$(or $(LAYERS),$(error say which: LAYERS=engine,images,weights,system or all))" \
+		python -m modules.converge deploys/remove.py $(if $(LIMIT),--limit "$(LIMIT)") $(if $(CONSENT),,--dry) || test $$? -eq 2 -a -z "$(CONSENT)"
+
 verify: setup  ## the testinfra suite against the fleet
 	@pytest tests/verify $(if $(LIMIT),--limit "$(LIMIT)")
 
@@ -58,6 +71,9 @@ test-long: setup  ## the tests that take longer than make test allows
 
 import: setup  ## RECIPE=file: a fleet file from a recipe of spark-vllm-docker, sparkrun or spark-pulse; OUT=file writes it
 	@python -m modules.importer $(RECIPE) $(if $(OUT),--out $(OUT))
+
+adopt: setup  ## servers that already run as a fleet file (OUT=file); TAKE=1: have FLEET's services take their places; CONSENT=1: unasked; UNDO=1: back
+	@python -m modules.adopt $(if $(OUT),--out $(OUT)) $(if $(LIMIT),--limit "$(LIMIT)") $(if $(UNDO),--undo,$(if $(TAKE)$(CONSENT),--take)) $(if $(CONSENT),--consent)
 
 lint: setup  ## ruff and mypy (hadolint is among the tests)
 	@ruff check . && ruff format --check .

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modules.fleet import Fleet, FleetError, load_fleet
+from modules.fleet.needs import needs_secrets
 from modules.spec.fleet import ResolvedHost
 
 Groups = dict[str, list[str] | list[tuple[str, dict[str, Any]]]]
@@ -16,6 +17,8 @@ def pyinfra_groups() -> Groups:
     """Give the groups of the process's fleet, or end the process with what is wrong with its file."""
     try:
         fleet = load_fleet()
+        if needs_secrets(sys.argv[1:]):
+            fleet.fetch_needed()
     except FleetError as error:
         # Anything but SystemExit would come out of pyinfra as a traceback.
         sys.exit(f"{error}\n\n{len(error.problems)} problem(s) in the fleet file: no host was contacted.")

@@ -67,6 +67,8 @@ class Catalog(Strict):
                 for flag in flags:
                     if not known.knows(flag):
                         raise broken_rule(f"the engine knows no flag --{flag}", "engines", name, where, flag)
+            if strange := known.numbers - known.names:
+                raise broken_rule(f"numbers of no flag: {', '.join(sorted(strange))}", "flags", name, "numbers")
         return self
 
     @model_validator(mode="after")
@@ -112,7 +114,7 @@ def flag_fault(known: KnownFlags, flag: str, value: FlagValue) -> str | None:
     values = known.values.get(flag)
     if values is not None and isinstance(value, str) and value not in values:
         return f"--{flag} does not take {value!r}"
-    return None
+    return f"--{flag} takes a number, and {value!r} is none" if known.lacks_number(flag, value) else None
 
 
 def _compiles(pattern: str, *key: str) -> None:

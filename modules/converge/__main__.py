@@ -24,6 +24,7 @@ from modules.converge.run import Pass, one_pass
 from modules.converge.stopped import doubtful, left_out
 from modules.converge.tell import say, say_what_follows, tell_drift, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
+from modules.fleet.needs import needs_secrets
 from modules.fleet.problem import shown
 from modules.reporting.left_behind import Left
 
@@ -58,6 +59,11 @@ def main(  # noqa: PLR0917
         raise _refused(problem)
     if not Path(deploy).is_file():
         raise _refused(f"no such deploy file: {deploy}; see deploys/")
+    try:
+        if needs_secrets([deploy]):
+            fleet.fetch_needed()
+    except FleetError as error:
+        raise _refused(str(error)) from error
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
     for remark in fleet.remarks:

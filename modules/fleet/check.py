@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from modules.catalog import Catalog
 from modules.fleet.compose import chosen_recipe, model_of, recipe_faults
-from modules.fleet.flag_check import flag_faults
+from modules.fleet.flag_check import flag_faults, number_faults
 from modules.fleet.gate_check import gate_rules
 from modules.fleet.monitoring_check import monitoring_rules
 from modules.fleet.problem import Key, Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
 from modules.spec.base import is_loopback
-from modules.spec.engine import Engine
+from modules.spec.engine import Engine, KnownFlags
 from modules.spec.image import Recipe
 from modules.spec.settings import OWN_PROFILE, HostSettings, ModelChoice, Service
 
@@ -67,7 +67,7 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     engine = catalog.engines.get(service.engine)
     if engine is None:
         return
-    yield from _engine_rules(service, engine)
+    yield from _engine_rules(service, engine, catalog.flags.get(service.engine))
     yield from _model_rules(service.model, ("model",), service, engine, catalog)
     yield from _spark_rules(service, catalog)
     yield from _gpu_rules(service, engine)
@@ -80,7 +80,7 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
         yield from _image_rules(service, recipe)
 
 
-def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
+def _engine_rules(service: Service, engine: Engine, known: KnownFlags | None) -> Iterator[Finding]:
     profiles = {*engine.profiles, OWN_PROFILE}
     if service.profile not in profiles:
         what = f"engine {service.engine} has no profile {service.profile!r}"
@@ -95,7 +95,7 @@ def _engine_rules(service: Service, engine: Engine) -> Iterator[Finding]:
     for flag in service.flags:
         if flag in fixed:
             yield ("flags", flag), "this flag is set by the service's own keys", "use engine, model, port, listen"
-    for flag, what, todo in flag_faults(engine, service.flags):
+    for flag, what, todo in flag_faults(engine, service.flags, known):
         yield ("flags", flag), what, todo
 
 
@@ -138,6 +138,10 @@ def _model_rules(
     model = catalog.models.get(chosen) if isinstance(chosen, str) else chosen
     if model is None:
         return
+    if not isinstance(chosen, str):
+        for name, flags in model.flags.items():
+            for flag, what, todo in number_faults(flags, catalog.flags.get(name)):
+                yield (*key, "flags", name, flag), what, todo
     # Known only after an hour of building and fetching, else.
     serves_gguf = engine.command[:1] == ("llama-server",)
     if serves_gguf and model.file is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modules.spec.engine import Engine, Flags, FlagValue
+from modules.spec.engine import Engine, Flags, FlagValue, KnownFlags
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,34 @@ _SGLANG = {
 _LLAMA = {"ctx-size": Range(0), "batch-size": Range(), "ubatch-size": Range()}
 
 
-def flag_faults(engine: Engine, flags: Flags) -> Iterator[tuple[str, str, str]]:
+def flag_faults(engine: Engine, flags: Flags, catalogued: KnownFlags | None) -> Iterator[tuple[str, str, str]]:
     """Flag, what is wrong with its value, what to do. A flag or a form of value that is not known is passed over."""
+    ranges = _ranges(engine)
+    # Of those, it is told below what they take.
+    yield from number_faults(
+        {name: one for name, one in flags.items() if name not in ranges or one is not True}, catalogued
+    )
     for name, value in flags.items():
-        known = _ranges(engine).get(name)
+        known = ranges.get(name)
         if known is None or value is False:
             continue
         number = _number(value)
         if value is True or (number is not None and not known.holds(number)):
             given = "no number" if value is True else f"{value}"
             yield name, f"{given} is nothing that --{name} can mean: it takes {known.text()}", "correct the number"
+
+
+def number_faults(flags: Flags, known: KnownFlags | None) -> Iterator[tuple[str, str, str]]:
+    """The same of flags that take a number, and were given what no engine can read as one."""
+    for name, value in flags.items():
+        if known is not None and known.lacks_number(name, value):
+            yield name, f"--{name} takes a number, and {_given(value)} is none", "correct it"
+
+
+def _given(value: FlagValue) -> str:
+    if isinstance(value, tuple):
+        return "a list"
+    return "true" if value is True else repr(value)
 
 
 def _ranges(engine: Engine) -> dict[str, Range]:

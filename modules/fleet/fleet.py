@@ -18,7 +18,7 @@ from modules.spec.strategy import Strategy
 class Fleet:
     """The hosts of one fleet file, each with its settings.
 
-    `lines`: where each secret is declared. `remarks`: what is odd, and not refused.
+    `lines`: where each secret is declared. `remarks`: what is odd, and not refused. `needed`: secrets that hosts use.
     """
 
     name: str
@@ -28,11 +28,18 @@ class Fleet:
     lines: dict[str, Origin] = field(default_factory=dict, repr=False)
     strategy: Strategy | None = None
     remarks: tuple[Problem, ...] = ()
+    needed: tuple[str, ...] = ()
     _values: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(
-        cls, file: FleetFile, path: Path, hosts: Iterable[ResolvedHost], tree: Tree, remarks: tuple[Problem, ...] = ()
+    def of(  # noqa: PLR0917, each is named where it is made
+        cls,
+        file: FleetFile,
+        path: Path,
+        hosts: Iterable[ResolvedHost],
+        tree: Tree,
+        remarks: tuple[Problem, ...] = (),
+        needed: tuple[str, ...] = (),
     ) -> Fleet:
         """Put a fleet together from what was read. `tree`: the whole file's, for the places of its secrets."""
         return cls(
@@ -43,7 +50,22 @@ class Fleet:
             strategy=file.strategy,
             lines={name: find(tree, ("secrets", name)).origin for name in file.secrets},
             remarks=remarks,
+            needed=needed,
         )
+
+    def fetch_needed(self) -> None:
+        """Fetch every secret that hosts use; before any of them is contacted.
+
+        Raises `FleetError`: with all that are not where the file says.
+        """
+        problems: list[Problem] = []
+        for name in self.needed:
+            try:
+                self.secret(name)
+            except FleetError as error:
+                problems += error.problems
+        if problems:
+            raise FleetError(self.path, problems)
 
     def secret(self, name: str) -> str:
         """Give a secret's value, fetched on the controller at most once.

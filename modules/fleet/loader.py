@@ -9,19 +9,27 @@ from pathlib import Path
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.check import settings_problems
 from modules.fleet.clusters import cluster_problems, strategy_problem, with_addresses
-from modules.fleet.compose import draft_of
 from modules.fleet.fabric_check import fabric_problems
 from modules.fleet.fleet import Fleet
+from modules.fleet.fleet_remarks import fleet_remarks
 from modules.fleet.gateway_check import gateway_problems
 from modules.fleet.inline_secret import InlineSecrets
 from modules.fleet.layers import Layers
 from modules.fleet.lock import read_lock
 from modules.fleet.monitoring_check import monitoring_problems
+from modules.fleet.needs import used_secrets
 from modules.fleet.own_models import model_problems, model_remarks, own_models, with_models, with_own_models
 from modules.fleet.problem import FleetError, Problem
 from modules.fleet.remarks import settings_remarks
 from modules.fleet.resolve import Resolver
-from modules.fleet.shape import opened, others_listen, same_address, same_peer_address, shape_problems
+from modules.fleet.shape import (
+    opened,
+    others_listen,
+    same_address,
+    same_peer_address,
+    shape_problems,
+    undeclared_passwords,
+)
 from modules.fleet.source import read_tree
 from modules.fleet.strategy_check import strategy_problems
 from modules.fleet.validate import validated
@@ -56,6 +64,7 @@ def _load(path: Path) -> Fleet:
         problems += wrong
         hosts += [host] if host is not None else []
     problems = _but_for_strays(problems, layers.unknown_services())
+    problems += undeclared_passwords(layers, tree)
     problems += same_address(hosts, tree)
     problems += same_peer_address(hosts, tree)
     problems += others_listen(hosts, layers)
@@ -66,20 +75,16 @@ def _load(path: Path) -> Fleet:
     problems += gateway_problems(hosts, {host.name: layers.settings(host.name) for host in hosts}, catalog)
     problems += cluster_problems(hosts, layers.hosts, catalog, layers.settings)
     problems += strategy_problem(hosts, tree)
-    # Secrets are fetched last: what is wrong in the file should not cost the operator a passphrase.
+    # Secrets are not fetched: reading a file shall cost nobody a passphrase. A run that needs them does it.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):
         raise FleetError(path, inline.masked(problems))
     # Read again where it is used; here so that a wrong one is told before any host is contacted.
     read_lock(path)
     remarks = [one for host in hosts for one in settings_remarks(host.settings, catalog, layers.settings(host.name))]
-    remarks += model_remarks(models, catalog, tree)
+    remarks += [*model_remarks(models, catalog, tree), *fleet_remarks(hosts, file.strategy, tree, layers.settings)]
     hosts = [host.model_copy(update={"settings": with_own_models(host.settings, models)}) for host in hosts]
-    fleet = Fleet.of(file, path, hosts, tree, tuple(dict.fromkeys(remarks)))
-    missing = _missing_secrets(fleet, catalog)
-    if missing:
-        raise FleetError(path, missing)
-    return fleet
+    return Fleet.of(file, path, hosts, tree, tuple(dict.fromkeys(remarks)), used_secrets(hosts, catalog))
 
 
 def _but_for_strays(problems: list[Problem], strays: list[Problem]) -> list[Problem]:
@@ -104,27 +109,3 @@ def _host(name: str, layers: Layers, catalog: Catalog, folder: Path) -> tuple[Re
         settings=resolver.settings(settings, settings_tree),
     )
     return host, problems + resolver.problems
-
-
-def _missing_secrets(fleet: Fleet, catalog: Catalog) -> list[Problem]:
-    problems: list[Problem] = []
-    for name in sorted(_used_secrets(fleet, catalog)):
-        try:
-            fleet.secret(name)
-        except FleetError as error:
-            problems += error.problems
-    return problems
-
-
-def _used_secrets(fleet: Fleet, catalog: Catalog) -> set[str]:
-    used: set[str | None] = set()
-    for host in fleet.hosts.values():
-        grafana = host.settings.monitoring.grafana
-        used.add(None if grafana is None else grafana.admin_password)
-        for service in host.settings.services.values():
-            model = catalog.models[service.model] if isinstance(service.model, str) else service.model
-            draft = draft_of(service, catalog)
-            used |= {service.api_key, model.token, None if draft is None else draft.token}
-        if host.settings.gateway is not None:
-            used |= {client.key for client in host.settings.gateway.clients.values()}
-    return {name for name in used if name is not None}

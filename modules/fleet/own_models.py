@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from modules.catalog import Catalog
 from modules.catalog.catalog import flag_fault
+from modules.fleet.flag_check import number_faults
 from modules.fleet.problem import Problem
 from modules.fleet.suggest import advice
 from modules.fleet.tree import Tree, find
@@ -47,10 +48,12 @@ def model_problems(models: Mapping[str, Model], catalog: Catalog, tree: Tree) ->
             what = "this is no name of a secret of this fleet"
             todo = "declare it under secrets: and write its name here, never its value"
             yield Problem(find(tree, (*key, "token")).origin, what, todo)
-        for engine in model.flags:
+        for engine, flags in model.flags.items():
             if engine not in catalog.engines:
                 todo = advice(engine, catalog.engines, "engines")
                 yield Problem(find(tree, (*key, "flags", engine)).origin, f"unknown engine {engine!r}", todo)
+            for flag, what, todo in number_faults(flags, catalog.flags.get(engine)):
+                yield Problem(find(tree, (*key, "flags", engine, flag)).origin, what, todo)
 
 
 def model_remarks(models: Mapping[str, Model], catalog: Catalog, tree: Tree) -> Iterator[Problem]:

@@ -16,6 +16,8 @@ from modules.spec.image import Recipe
 from modules.spec.network import AptRepository
 from modules.spec.settings import HostSettings, Service
 
+NO_FILE = "no such file: "
+_BEGIN = "; for a host that you have only a password of: make bootstrap makes it"
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 
 
@@ -33,7 +35,7 @@ class Resolver:
         for key in ("key", "known_hosts", "config"):
             written = getattr(ssh, key)
             if written is not None:
-                paths[key] = str(self._file(written, tree, (key,)))
+                paths[key] = str(self._file(written, tree, (key,), "" if key == "config" else _BEGIN))
         if (
             ssh.key is not None
             and (path := Path(paths["key"])).is_file()
@@ -132,10 +134,10 @@ class Resolver:
             self._wrong(tree, where, f"{written} holds no fingerprint", "it must hold 40 hex digits in upper case")
         return repository.model_copy(update={"fingerprint": fingerprint, "fingerprint_file": None})
 
-    def _file(self, written: str, tree: Tree, key: Key) -> Path:
+    def _file(self, written: str, tree: Tree, key: Key, todo: str = "") -> Path:
         path = from_folder(written, self._folder)
         if not path.is_file():
-            self._wrong(tree, key, f"no such file: {path}", self._todo)
+            self._wrong(tree, key, f"{NO_FILE}{path}", self._todo + todo)
         return path
 
     def _wrong(self, tree: Tree, key: Key, what: str, todo: str) -> None:

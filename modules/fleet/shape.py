@@ -46,6 +46,18 @@ def shape_problems(tree: Tree) -> list[Problem]:
     return empty + [p for p in wrong if not (empty and p.origin.key == ("hosts",))] + _reserved(tree)
 
 
+def undeclared_passwords(layers: Layers, tree: Tree) -> Iterator[Problem]:
+    """Tell which passwords of a first login are no secrets of this file. What stands there is not repeated."""
+    declared = tree.child("secrets")
+    known = {} if declared is None or declared.keys is None else declared.keys
+    for host in layers.hosts:
+        for key in ("password", "sudo_password"):
+            name = layers.ssh(host).child(key)
+            if name is not None and isinstance(name.scalar, str) and name.scalar not in known:
+                todo = "declare it there, as in {spark-password: {env: VARIABLE}}; a password itself never stands here"
+                yield Problem(name.origin, "names no secret of secrets:", todo)
+
+
 def same_address(hosts: Iterable[ResolvedHost], tree: Tree) -> list[Problem]:
     """Tell which hosts are one machine under two names."""
     problems: list[Problem] = []

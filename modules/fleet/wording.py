@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from modules.fleet.belongs import place_of
 from modules.fleet.problem import Key
 from modules.fleet.suggest import advice
 from modules.spec import base, engine, fabric, monitoring, strategy
@@ -26,6 +27,7 @@ _FORMS: tuple[tuple[Any, str], ...] = (
     (base.Sha256, "64 hex digits in lower case"),
     (base.Commit, "40 hex digits in lower case"),
     (base.Digest, "sha256: and 64 hex digits in lower case"),
+    (base.KeyFingerprint, "a fingerprint as `ssh-keygen -lf` prints it, as in SHA256:…"),
     (base.AbsolutePath, "an absolute path without spaces"),
     (base.PackageVersion, "a package's version, or its beginning with a star, as in 13.0.*"),
     (strategy.Share, "a number of hosts, as 4, or a share of them, as 25%"),
@@ -91,6 +93,9 @@ def worded(error: ErrorDetails, model: type[BaseModel]) -> Words:
     context: Mapping[str, Any] = error.get("ctx", {})
     if kind == "extra_forbidden":
         key = error["loc"]
+        place = place_of(str(key[-1]), model)
+        if place is not None:
+            return "this key has no place here", f"it belongs {place}"
         return "unknown key", advice(str(key[-1]), known_keys(model, key[:-1]), "keys")
     if kind in {"value_error", "rule"}:
         text = str(context["message"] if kind == "rule" else context["error"])

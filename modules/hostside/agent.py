@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_text
-    from modules.hostside.drain import MARKS, SETTINGS, TOLD, addresses_of, mark_of, told_file
+    from modules.hostside.drain import SETTINGS, TOLD, addresses_of, told_file
+    from modules.hostside.drain_mark import MARKS, Mark
     from modules.hostside.service_unit import run, unit_name, watch_unit
     from modules.hostside.watch_note import GENERATED, note_file
 else:
     from atomic import read_json, write_text
-    from drain import MARKS, SETTINGS, TOLD, addresses_of, mark_of, told_file
+    from drain import SETTINGS, TOLD, addresses_of, told_file
+    from drain_mark import MARKS, Mark
     from service_unit import run, unit_name, watch_unit
     from watch_note import GENERATED, note_file
 
@@ -46,7 +48,7 @@ def answer(
     """The line for a service. `unit`: the state of a unit."""
     if service not in settings.get("services", {}):
         return "down #no such service on this host"
-    if mark_of(service, marks).exists():
+    if Mark(service, marks).counts:
         return DRAIN
     state = unit(unit_name(service))
     if state != "active":

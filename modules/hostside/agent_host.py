@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modules.hostside.drain import MARKS, SETTINGS
+    from modules.hostside.drain import SETTINGS
+    from modules.hostside.drain_mark import LEASES, MARKS
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import note_lost_gpu
 else:
-    from drain import MARKS, SETTINGS
+    from drain import SETTINGS
+    from drain_mark import LEASES, MARKS
     from gpus_kept import gpus_kept
     from ledger import note_lost_gpu
 
@@ -48,7 +50,8 @@ def remove() -> None:
         with gpus_kept(note_lost_gpu):
             _systemctl("disable", "--quiet", "--now", SOCKET)
         _systemctl("stop", SERVICE)
-    shutil.rmtree(MARKS, ignore_errors=True)
+    for folder in (MARKS, LEASES):
+        shutil.rmtree(folder, ignore_errors=True)
     for path in FILES:
         path.unlink(missing_ok=True)
     with gpus_kept(note_lost_gpu):

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import pair_place as place
     from modules.hostside.await_ready import MARK, guarded, server_gone, why_gone
+    from modules.hostside.load_stops import note_load_stop
     from modules.hostside.pair_worker import order_of
 else:
     import pair_place as place
     from await_ready import MARK, guarded, server_gone, why_gone
+    from load_stops import note_load_stop
     from pair_worker import order_of
 
 _FRESH_S = 30.0
@@ -38,7 +40,7 @@ def main(arguments: list[str]) -> int:
     try:
         while time.monotonic() - began < options.timeout:
             if server_gone():
-                why = why_gone(guard)
+                why = why_gone(guard, lambda: note_load_stop(options.service))
                 break
             order = order_of(place.published(options.service, _FRESH_S))
             if order is not None and order.generation == mine and order.ready:

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from modules.hostside import load_guard
     from modules.hostside.ask_model import GENERATE, TASKS, answer, question
     from modules.hostside.atomic import read_json
+    from modules.hostside.load_stops import note_load_stop
     from modules.hostside.service_unit import journal, unit_name
 else:
     import load_guard
     from ask_model import GENERATE, TASKS, answer, question
     from atomic import read_json
+    from load_stops import note_load_stop
     from service_unit import journal, unit_name
 
 PAUSE_S = 1.0
@@ -175,13 +178,18 @@ def guarded(service: str, memory: Path) -> subprocess.Popen[bytes]:
     ])  # fmt: skip
 
 
-def why_gone(guard: subprocess.Popen[bytes] | None) -> str:
-    """Why the server has ended; the guard sees the end, too, and then ends itself."""
+def why_gone(guard: subprocess.Popen[bytes] | None, stopped: Callable[[], None] = lambda: None) -> str:
+    """Why the server has ended; the guard sees the end, too, and then ends itself. `stopped`: called if it did that."""
     try:
-        stopped = guard is not None and guard.wait(timeout=_GUARD_S) == load_guard.STOPPED
+        by_guard = guard is not None and guard.wait(timeout=_GUARD_S) == load_guard.STOPPED
     except subprocess.TimeoutExpired:
-        stopped = False
-    return "the load guard stopped it, since memory ran out while it loaded" if stopped else "the server has ended"
+        by_guard = False
+    if not by_guard:
+        return "the server has ended"
+    # What is only counted must not hide why the start has failed.
+    with suppress(OSError):
+        stopped()
+    return "the load guard stopped it, since memory ran out while it loaded"
 
 
 def why_ended_here(service: str, otherwise: str) -> str:
@@ -250,7 +258,7 @@ def main(arguments: list[str]) -> int:
             unit,
             ends,
             options.refused_log,
-            lambda: why_ended_here(options.service, why_gone(guard)),
+            lambda: why_ended_here(options.service, why_gone(guard, lambda: note_load_stop(options.service))),
             task=options.task,
         )
         log = server_log(unit)

@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import version_changes as part
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.kept_releases import kept_of, wished
     from modules.hostside.ledger import STATE, Ledger, point
 else:
     import version_changes as part
     from atomic import read_json, write_json
+    from kept_releases import kept_of, wished
     from ledger import STATE, Ledger, point
 
 # The compiler comes with the image.
@@ -73,7 +75,7 @@ def use(service: str, caches: Iterable[str], versions: part.Versions, reference:
 def unneeded(root: Path = STATE) -> list[str]:
     """Those that may go, as `<service>/keyed/<key>`.
 
-    They are of no start that serves, and no current or last good release was proved on such a machine. Of a service
+    They are of no start that serves, and no release that stays startable was proved on such a machine. Of a service
     whose ledger can not be read, nothing may go.
     """
     found: list[str] = []
@@ -90,16 +92,11 @@ def unneeded(root: Path = STATE) -> list[str]:
 
 
 def _kept(ledger: Ledger) -> list[Key] | None:
-    """The keys of the current and the last good release, by what they were proved on."""
-    keys = []
-    for link in ("current", "last-good"):
-        release = ledger.linked(link)
-        entry = ledger.entry(release) if release is not None else None
-        if entry is None and (ledger.directory / link).is_symlink():
-            return None
-        if entry is not None and entry.get("proved_on"):
-            keys.append(key_of(entry["proved_on"]))
-    return keys
+    """The keys of the releases that stay startable, by what they were proved on."""
+    found = kept_of(ledger, wished().get(ledger.service, 1))
+    if any(one.entry is None for one in found):
+        return None
+    return [key_of(one.entry["proved_on"]) for one in found if one.entry is not None and one.entry.get("proved_on")]
 
 
 def remove(names: Iterable[str], root: Path = STATE) -> None:

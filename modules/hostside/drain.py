@@ -1,12 +1,18 @@
 """Take a service out of its gateways' turn, wait until nothing of theirs runs in it, and put it back.
 
-    drain.py hold|open SERVICE [--if-good]
+    drain.py hold SERVICE [--measure]
+    drain.py stay SERVICE
+    drain.py open SERVICE [--if-good]
 
 Whether this host takes requests for a service is said here, by a mark under /run/tinderbox/drain; `agent.py` tells the
 gateways, which ask it about once a second. `hold` marks, waits until each gateway was told so since, and then until the
 engine counts no request and no connection of a gateway is open: for so long as /etc/tinderbox/agent.json allows, since
 a reply may take an hour. `open` takes the mark away; `--if-good`: only where the last good release is the one in force.
 A host of a fleet without a gateway has no such file, and nothing is done. A boot forgets all marks.
+
+`hold --measure` is for a server that goes on serving: its mark counts for 3 minutes, and for as long after each `stay`,
+which whoever measures says again and again (drain_lease.py). So the host takes requests again by itself where that one
+is gone. A mark without an end, of a server that is about to be stopped or is not proved yet, is left as it is.
 """
 
 from __future__ import annotations
@@ -24,19 +30,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside import connections, engine_sample
     from modules.hostside.api_key import variables
-    from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.atomic import read_json
+    from modules.hostside.drain_mark import MARKS, Mark
     from modules.hostside.ledger import STATE, Ledger
     from modules.hostside.service_unit import unit_name, unit_state
 else:
     import connections
     import engine_sample
     from api_key import variables
-    from atomic import read_json, write_json
+    from atomic import read_json
+    from drain_mark import MARKS, Mark
     from ledger import STATE, Ledger
     from service_unit import unit_name, unit_state
 
 SETTINGS = Path("/etc/tinderbox/agent.json")
-MARKS = Path("/run/tinderbox/drain")
 # The agent's own, in which it notes whom it has told that a service is drained.
 TOLD = Path("/run/tinderbox-agent")
 # A gateway that does not ask for so long is down, or not set up yet.
@@ -45,11 +52,6 @@ _PAUSE_S = 0.3
 # What a gateway has sent on its way before it was told is here by then.
 _ON_ITS_WAY_S = 0.5
 Say = Callable[[str], None]
-
-
-def mark_of(service: str, marks: Path = MARKS) -> Path:
-    """The file that says that the service takes no requests."""
-    return marks / service
 
 
 def told_file(service: str, told: Path = TOLD) -> Path:
@@ -105,26 +107,30 @@ class Door:
         return self.service in self._document().get("services", {})
 
     @property
+    def mark(self) -> Mark:
+        """What says that it takes no requests."""
+        return Mark(self.service, self.marks, self.clock)
+
+    @property
     def is_closed(self) -> bool:
         """Whether it takes no requests."""
-        return mark_of(self.service, self.marks).exists()
+        return self.mark.counts
 
     def _document(self) -> dict[str, Any]:
         return read_json(self.settings) or {}
 
-    def close(self) -> None:
-        """Mark it, where a gateway is to heed that; one that is marked keeps its mark."""
-        if self.has_gateway and not self.is_closed:
-            self.marks.mkdir(parents=True, exist_ok=True)
-            write_json(mark_of(self.service, self.marks), {"since": self.clock()})
+    def close(self, *, measure: bool = False) -> None:
+        """Mark it, where a gateway is to heed that; one that is marked keeps its mark. `measure`: see above."""
+        if self.has_gateway:
+            self.mark.put(measure=measure)
 
     def open(self) -> None:
         """Have it take requests again."""
-        mark_of(self.service, self.marks).unlink(missing_ok=True)
+        self.mark.take_away()
 
-    def hold(self, say: Say) -> int:
+    def hold(self, say: Say, *, measure: bool = False) -> int:
         """Mark it, and wait until nothing of a gateway runs. Returns how many requests ran on when time was up."""
-        self.close()
+        self.close(measure=measure)
         if not self.has_gateway or not self.serves(self.service):
             return 0
         document = self._document()
@@ -135,14 +141,18 @@ class Door:
         return self._until_idle(self.engine(document["services"][self.service], gateways), document, say)
 
     def _until_told(self, gateways: set[str]) -> None:
-        since = (read_json(mark_of(self.service, self.marks)) or {}).get("since")
+        since = self.mark.since
         deadline = self.clock() + _TOLD_S
         while self.clock() < deadline:
             told = read_json(told_file(self.service, self.told)) or {}
             late = {one for one in gateways if not _is_after(told.get(one), since)}
             if not late:
                 return
-            self.sleep(_PAUSE_S)
+            self._pause()
+
+    def _pause(self) -> None:
+        self.mark.stay()
+        self.sleep(_PAUSE_S)
 
     def _until_idle(self, engine: Engine, document: dict[str, Any], say: Say) -> int:
         deadline = self.clock() + float(document.get("drain_s", 0))
@@ -158,7 +168,7 @@ class Door:
                 return busy
             if busy:
                 say(f"draining: {busy} requests still run")
-            self.sleep(_PAUSE_S)
+            self._pause()
 
 
 def _is_after(told: object, since: object) -> bool:
@@ -177,14 +187,18 @@ def addresses_of(names: Iterable[str]) -> set[str]:
 def main(arguments: list[str]) -> int:
     """0 when it is done, also where requests ran on."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["hold", "open"])
+    parser.add_argument("verb", choices=["hold", "stay", "open"])
     parser.add_argument("service")
     parser.add_argument("--if-good", action="store_true")
+    parser.add_argument("--measure", action="store_true")
     options = parser.parse_args(arguments)
     door = Door(options.service)
+    if options.verb == "stay":
+        door.mark.stay()
+        return 0
     if options.verb == "hold":
         told: list[str] = []
-        door.hold(lambda step: told.append(step) if step not in told[-1:] else None)
+        door.hold(lambda step: told.append(step) if step not in told[-1:] else None, measure=options.measure)
         print("\n".join(told))
         return 0
     ledger = Ledger(options.service, STATE)

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.neighbours import left_over
+    from modules.hostside.predecessor_note import service_to_come
     from modules.hostside.service_unit import run
 else:
     from neighbours import left_over
+    from predecessor_note import service_to_come
     from service_unit import run
 
 PROC = Path("/proc")
@@ -35,7 +37,10 @@ _SPEAKS_OF = re.compile(
 
 @dataclass(frozen=True)
 class EngineProcess:
-    """`match`: the words by which it was known. `service`: of Tinderbox; None: another's. `container`: its name."""
+    """`match`: the words by which it was known. `service`: of Tinderbox; None: another's. `container`: its name.
+
+    A server whose place a service is to take counts as that service's already.
+    """
 
     pid: int
     match: str
@@ -58,7 +63,9 @@ def engine_processes(patterns: Iterable[str], proc: Path = PROC) -> list[EngineP
             continue
         match = next((hit[0] for hit in (pattern.search(" ".join(words)) for pattern in known) if hit), None)
         if match is not None:
-            service, container = _labels(_container(proc / str(pid)))
+            identity = _container(proc / str(pid))
+            service, container = _labels(identity)
+            service = service or service_to_come(pid, identity, proc)
             found.setdefault(container or str(pid), EngineProcess(pid, match, service, container))
     return sorted(found.values(), key=lambda one: one.pid)
 

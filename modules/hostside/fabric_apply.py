@@ -3,6 +3,7 @@
     fabric_apply.py apply < WISH    have our file and these ports as wished
     fabric_apply.py confirm         the controller still reaches this host: keep it
     fabric_apply.py rollback        nobody has confirmed: have it as it was before
+    fabric_apply.py boot            the same, before anything configures the network
 
 WISH, as JSON: `path` (of our netplan file), `text` (null: as it was before the first change of ours), `ports` (name →
 `address` with its prefix), `move` (files of others that are to be away meanwhile), `confirm_s` (seconds until it is
@@ -18,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.fabric_guard import HOME, arm, forget_unit, stop_timer
     from modules.hostside.fabric_host import FabricError, Host, Kept, lock_of
 else:
     from atomic import read_json, write_json
+    from fabric_guard import HOME, arm, forget_unit, stop_timer
     from fabric_host import FabricError, Host, Kept, lock_of
 
-HOME = "/var/lib/tinderbox/fabric"
-TIMER = "tinderbox-fabric-rollback"
 _ADDRESSES_S = 8.0
 
 
@@ -51,13 +52,13 @@ def apply(host: Host, wish: dict[str, Any]) -> list[str]:
     if files and host.ask("netplan", "help")[0] == 127:
         raise FabricError("netplan is not installed: `sudo apt-get install netplan.io`")
     host.try_out(files)
-    _disarm(host)
+    stop_timer(host)
     pending = host.path(f"{HOME}/pending.json")
     # A change that was cut short left what was before it: that, and not its half, is what a rollback brings.
     if not pending.exists():
         everything = {"files": host.kept(files), "mtus": host.mtus(wish["ports"]), "former": before}
         write_json(pending, everything, 0o600)
-    _arm(host, wish["confirm_s"])
+    arm(host, Path(__file__).resolve(), wish["confirm_s"])
     gone = {port: had for port, had in before["ports"].items() if port not in wish["ports"]}
     try:
         _note_former(host, wish, files, before)
@@ -66,7 +67,7 @@ def apply(host: Host, wish: dict[str, Any]) -> list[str]:
         host.release(gone, before["mtus"])
     except (FabricError, OSError) as error:
         rollback(host)
-        _disarm(host)
+        stop_timer(host)
         raise FabricError(f"{error}; all is as it was before") from None
     late = host.await_addresses(wish["ports"], _ADDRESSES_S)
     told = [f"{port}: {wish['ports'][port]['address']}" for port in sorted(wish["ports"]) if port not in late]
@@ -88,12 +89,16 @@ def confirm(host: Host) -> None:
     pending = host.path(f"{HOME}/pending.json")
     if not pending.exists():
         raise FabricError("nobody confirmed in time, so the ports were set back to what they had before: run again")
-    _disarm(host)
+    stop_timer(host)
     pending.unlink()
+    forget_unit(host)
 
 
-def rollback(host: Host) -> None:
-    """Have it as it was before the change that nobody confirmed."""
+def rollback(host: Host, at_boot: bool = False) -> None:
+    """Have it as it was before the change that nobody confirmed.
+
+    `at_boot`: nothing has configured the ports yet, so what will do that reads the former files.
+    """
     pending = host.path(f"{HOME}/pending.json")
     kept = read_json(pending)
     if kept is None:
@@ -102,31 +107,25 @@ def rollback(host: Host) -> None:
     before: Any = kept["former"]
     given = former(host)["ports"]
     host.place(files)
-    gone = {port: had for port, had in given.items() if port not in before["ports"]}
-    host.activate({**before["ports"], **gone})
-    mtus: Any = kept["mtus"]
-    host.release(gone, mtus)
+    if at_boot:
+        host.must("netplan", "generate")
+    else:
+        gone = {port: had for port, had in given.items() if port not in before["ports"]}
+        host.activate({**before["ports"], **gone})
+        mtus: Any = kept["mtus"]
+        host.release(gone, mtus)
     if before["files"] or before["ports"]:
         write_json(host.path(f"{HOME}/former.json"), before, 0o600)
     else:
         host.path(f"{HOME}/former.json").unlink(missing_ok=True)
     pending.unlink()
-
-
-def _arm(host: Host, seconds: int) -> None:
-    words = [f"--unit={TIMER}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s", "--collect", "--quiet"]
-    here = str(Path(__file__).resolve())
-    host.must("systemd-run", *words, "/usr/bin/python3", here, "rollback")
-
-
-def _disarm(host: Host) -> None:
-    host.ask("systemctl", "stop", f"{TIMER}.timer")
+    forget_unit(host)
 
 
 def main(arguments: list[str]) -> int:
     """Entry point."""
     host = Host()
-    if arguments not in (["apply"], ["confirm"], ["rollback"]):
+    if arguments not in (["apply"], ["confirm"], ["rollback"], ["boot"]):
         sys.stderr.write((__doc__ or "").splitlines()[2].strip() + "\n")
         return 2
     held = lock_of(host)
@@ -137,7 +136,7 @@ def main(arguments: list[str]) -> int:
         elif arguments == ["confirm"]:
             confirm(host)
         else:
-            rollback(host)
+            rollback(host, at_boot=arguments == ["boot"])
     except (FabricError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -6,8 +6,9 @@ Prints one line of JSON, and then holds the host until its standard input ends o
 connection of its run, however that ends. `holds`: whether it does; `holder`: who does otherwise. It is run before our
 programs are on the host, from its text; what holds a host is so the same for every version of Tinderbox.
 
-`lock` in HOLDER names the lock of the run's own controller, and of no other (modules/converge/lock.py). Who comes with
-the same one holds that, so whoever had the host under that name is gone: it is taken from what that left behind.
+`lock` in HOLDER names the lock of the run's own controller, and of no other (modules/converge/lock.py), or else that
+very run. Who comes with the same one holds that, so whoever had the host under that name is gone, or has lost its
+connection: it is taken from what that left behind.
 """
 
 from __future__ import annotations
@@ -66,12 +67,37 @@ def taken(file: int, mine: Document, patience_s: float = PATIENCE_S) -> bool:
         time.sleep(_TICK_S)
 
 
-def _ended(other: Document) -> bool:
+def began(process: int) -> str:
+    """When a process began, in the kernel's ticks since the boot: with its number, what tells it from all others."""
     try:
-        os.kill(int(str(other["here"])), signal.SIGTERM)
+        # Its name may have any character, also a bracket.
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _ended(other: Document) -> bool:
+    """End the process that holds the host, where it is still that one: its number may be another's by now."""
+    try:
+        process = int(str(other["here"]))
+        held = os.pidfd_open(process)
     except (KeyError, ValueError, OSError):
         return False
-    return True
+    try:
+        # From here on the number can not become another's unseen.
+        same = other.get("began") in {None, began(process)} and _holds(process, other.get("lock"))
+        if same:
+            signal.pidfd_send_signal(held, signal.SIGTERM)
+    except OSError:
+        return False
+    finally:
+        os.close(held)
+    return same
+
+
+def _holds(process: int, lock: object) -> bool:
+    words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    return json.dumps(lock).encode() in b" ".join(words)
 
 
 def hold(source: int, silence_s: float = SILENCE_S) -> None:
@@ -83,7 +109,7 @@ def hold(source: int, silence_s: float = SILENCE_S) -> None:
 
 def main(words: list[str]) -> int:
     """Entry point."""
-    mine: Document = {**json.loads(words[0]), "here": os.getpid()}
+    mine: Document = {**json.loads(words[0]), "here": os.getpid(), "began": began(os.getpid())}
     LOCK.parent.mkdir(mode=0o755, exist_ok=True)
     file = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     if not taken(file, mine):

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from modules.hostside import caches
     from modules.hostside import docker_cli as docker
     from modules.hostside.image_store import Store
-    from modules.hostside.ledger import STATE, Ledger
+    from modules.hostside.kept_releases import kept
+    from modules.hostside.ledger import STATE
 else:
     import caches
     import docker_cli as docker
     from image_store import Store
-    from ledger import STATE, Ledger
+    from kept_releases import kept
+    from ledger import STATE
 
 RECIPE_LABEL = "tinderbox.recipe"
 LEFTOVERS = (Path("/run/tinderbox/offer"), Path("/run/tinderbox/receive"))
@@ -39,19 +41,9 @@ _USED = ("container", "ls", "--all", "--no-trunc", "--format", "{{.Image}}")
 
 
 def served(root: Path = STATE) -> set[str] | None:
-    """Images of every current and last good release of this host; None where an entry of the ledger can not be read."""
-    found: set[str] = set()
-    for directory in sorted((root / "ledger").glob("*/")):
-        ledger = Ledger(directory.name, root)
-        for link in ("current", "last-good"):
-            release = ledger.linked(link)
-            if release is None and not (directory / link).is_symlink():
-                continue
-            image = ((ledger.entry(release) or {}).get("release") or {}).get("image") if release else None
-            if not isinstance(image, str):
-                return None
-            found.add(image)
-    return found
+    """Images of every release that stays startable (kept_releases.py); None where an entry can not be read."""
+    images = [one.content.get("image") for one in kept(root)]
+    return None if not all(isinstance(image, str) for image in images) else {str(image) for image in images}
 
 
 def removable(

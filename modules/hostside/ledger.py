@@ -6,6 +6,7 @@
     /var/lib/tinderbox/ledger/<service>/last-good           → the last one that served well enough
     /var/lib/tinderbox/ledger/<service>/pending             an activation that is under way (activation.py)
     /var/lib/tinderbox/ledger/<service>/started             what the machine was at the last start (start_note.py)
+    /var/lib/tinderbox/ledger/<service>/load-stops          how many loads the load guard has stopped (load_stops.py)
 
 Every file and link lands by rename. A release is staged while the one before it serves: that touches none of the files
 in force. It is put in force by start_service.py, while nothing of the service runs: files first, then `current`. So
@@ -40,11 +41,21 @@ else:
 
 STATE = Path("/var/lib/tinderbox")
 SETTINGS = Path("/etc/tinderbox")
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def now() -> str:
     """UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def uptime() -> tuple[str, float]:
+    """Which boot of the host this is, and the seconds of it by the clock that no one sets, as systemd notes them."""
+    try:
+        boot = _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        boot = ""
+    return boot, time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def point(link: Path, target: str) -> None:
@@ -129,6 +140,10 @@ class Ledger:
         if entry is None:
             raise SystemExit(f"ledger: {self.entry_file(release)} is missing or unreadable")
         known = {name: value for name, value in {"note": note, **more}.items() if value}
+        if event in {GOOD, PROVED_AGAIN}:
+            # For how long it has served since then shall not hang on a clock that may be set.
+            boot, up_s = uptime()
+            known |= {"boot": boot, "up_s": f"{up_s:.0f}"}
         entry["events"].append({"at": now(), "event": event, **known})
         write_json(self.entry_file(release), entry | ({} if proved_on is None else {"proved_on": dict(proved_on)}))
         if event in {GOOD, PROVED_AGAIN}:

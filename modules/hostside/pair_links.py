@@ -12,8 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modules.hostside.pair_entrance import Entrance
     from modules.hostside.pair_wire import Channel, WireError, enter, welcome
 else:
+    from pair_entrance import Entrance
     from pair_wire import WireError, enter, welcome
 
 BEAT_S = 1.0
@@ -21,6 +23,7 @@ BEAT_S = 1.0
 SILENCE_S = 15.0
 # The agent itself is told by its silence, too: it may hang where its threads do not.
 _STUCK_S = 120.0
+# Of those that have proved themselves; each member needs one.
 _MOST = 32
 
 Message = dict[str, Any]
@@ -34,7 +37,8 @@ class Links:
         self._lock = threading.Lock()
         self._heard: dict[str, tuple[float, Message]] = {}
         self._began = self._ticked = time.monotonic()
-        self._open = 0
+        self._entrance = Entrance()
+        self._proved: list[Channel] = []
 
     def tick(self) -> None:
         """The agent is alive."""
@@ -59,11 +63,8 @@ class Links:
                 with socket.create_server((address, port), family=family) as server:
                     self._tell(f"listening for members at {address} port {port}")
                     while True:
-                        connection, _ = server.accept()
-                        if self._open >= _MOST:
-                            connection.close()
-                            continue
-                        self._open += 1
+                        connection, source = server.accept()
+                        self._entrance.enter(connection, str(source[0]))
                         threading.Thread(target=self._welcomed, args=(connection, key, service), daemon=True).start()
             except OSError as error:
                 self._tell(f"can not listen at {address} port {port}: {error}")
@@ -71,12 +72,28 @@ class Links:
 
     def _welcomed(self, connection: socket.socket, key: bytes, service: str) -> None:
         try:
-            self._talk(welcome(connection, key, service, SILENCE_S))
+            channel = welcome(connection, key, service, SILENCE_S)
+            self._entrance.leave(connection)
+            self._admit(channel)
+            try:
+                self._talk(channel)
+            finally:
+                with self._lock:
+                    self._proved.remove(channel)
         except (OSError, WireError, ValueError) as error:
             self._tell(f"a connection was closed: {error}")
         finally:
+            self._entrance.leave(connection)
             connection.close()
-            self._open -= 1
+
+    def _admit(self, channel: Channel) -> None:
+        """A member that comes again has lost the connection that it had; beyond that, the oldest goes."""
+        with self._lock:
+            gone = [one for one in self._proved if one.peer == channel.peer]
+            gone += self._proved[:1] if not gone and len(self._proved) >= _MOST else []
+            self._proved.append(channel)
+        for one in gone:
+            one.wake()
 
     def join(self, address: str, port: int, key: bytes, service: str, host: str) -> None:
         """As a worker: be connected to the head, without end."""

@@ -151,7 +151,9 @@ class Story:
         good = self._ledger.linked("last-good")
         return {
             "last_good": good if good in entries else None,
-            "events": {name: entries[name].get("events") or [] for name in sorted(names)},
+            "events": {
+                name: [_anywhere(event) for event in entries[name].get("events") or []] for name in sorted(names)
+            },
         }
 
     def take(self, told: dict[str, Any]) -> bool:
@@ -159,7 +161,7 @@ class Story:
         changed = False
         for name, events in (told.get("events") or {}).items():
             entry = self.entries().get(name)
-            if entry is not None and entry.get("events") != events:
+            if entry is not None and list(map(_anywhere, entry.get("events") or [])) != events:
                 write_json(self._ledger.entry_file(name), entry | {"events": events})
                 changed = True
         good = told.get("last_good")
@@ -167,6 +169,11 @@ class Story:
             self._ledger.point_good(good)
             changed = True
         return changed
+
+
+def _anywhere(event: dict[str, Any]) -> dict[str, Any]:
+    """An event without what holds on its own host alone."""
+    return {name: value for name, value in event.items() if name not in {"boot", "up_s"}}
 
 
 def digest(document: dict[str, Any]) -> str:

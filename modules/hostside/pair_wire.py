@@ -12,13 +12,14 @@ import hmac
 import json
 import secrets
 import socket
+import time
 from contextlib import suppress
 from typing import Any
 
 LONGEST = 4 << 20  # bytes of a line: the story of some hundred releases
 # Of a line of whoever has not proved himself yet.
 _LONGEST_HELLO = 4096
-_HELLO_S = 5.0
+HELLO_S = 5.0
 
 
 class WireError(Exception):
@@ -60,16 +61,27 @@ class Channel:
             raise WireError("a message without its proof")
         return _object(text)
 
-    def close(self) -> None:
-        """End it; who waits in `hear` is woken."""
+    def wake(self) -> None:
+        """Have who waits in `hear` find its end."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End it; who waits in `hear` is woken."""
+        self.wake()
         self._connection.close()
 
 
-def read_line(connection: socket.socket, left: bytes = b"", longest: int = LONGEST) -> tuple[str, bytes]:
-    """A line, and what came after it. Raises `OSError` at the end, `WireError` for one that does not end."""
+def read_line(
+    connection: socket.socket, left: bytes = b"", longest: int = LONGEST, until: float | None = None
+) -> tuple[str, bytes]:
+    """A line, and what came after it. Raises `OSError` at the end, `WireError` for one that does not end.
+
+    `until`: of the monotonic clock; when it has to be here as a whole.
+    """
     while b"\n" not in left:
+        if until is not None:
+            connection.settimeout(max(0.001, until - time.monotonic()))
         more = connection.recv(65536)
         if not more:
             raise ConnectionResetError("the other side has hung up")
@@ -82,10 +94,11 @@ def read_line(connection: socket.socket, left: bytes = b"", longest: int = LONGE
 
 def welcome(connection: socket.socket, key: bytes, service: str, silence_s: float) -> Channel:
     """As the head: have whoever has connected prove itself. `silence_s`: after which `hear` gives up."""
-    connection.settimeout(_HELLO_S)
+    until = time.monotonic() + HELLO_S
+    connection.settimeout(HELLO_S)
     mine = secrets.token_hex(16)
     connection.sendall(json.dumps({"service": service, "nonce": mine}).encode() + b"\n")
-    told, left = read_line(connection, longest=_LONGEST_HELLO)
+    told, left = read_line(connection, longest=_LONGEST_HELLO, until=until)
     hello = _object(told)
     host, theirs = str(hello.get("host")), str(hello.get("nonce"))
     if left or not is_proved(hello.get("proof"), proof(key, "worker", service, host, mine, theirs)):
@@ -98,12 +111,12 @@ def welcome(connection: socket.socket, key: bytes, service: str, silence_s: floa
 
 def enter(connection: socket.socket, key: bytes, service: str, host: str, silence_s: float) -> Channel:
     """As a worker: prove itself to the head, and have the head do so."""
-    connection.settimeout(_HELLO_S)
-    told, left = read_line(connection, longest=_LONGEST_HELLO)
+    until = time.monotonic() + HELLO_S
+    told, left = read_line(connection, longest=_LONGEST_HELLO, until=until)
     theirs, mine = str(_object(told).get("nonce")), secrets.token_hex(16)
     hello = {"host": host, "nonce": mine, "proof": proof(key, "worker", service, host, theirs, mine)}
     connection.sendall(json.dumps(hello).encode() + b"\n")
-    told, left = read_line(connection, left, _LONGEST_HELLO)
+    told, left = read_line(connection, left, _LONGEST_HELLO, until)
     if left or not is_proved(_object(told).get("proof"), proof(key, "head", service, host, theirs, mine)):
         raise WireError("the head does not know the key")
     connection.settimeout(silence_s)

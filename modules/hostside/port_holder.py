@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.neighbours import left_over
+    from modules.hostside.predecessor_note import chosen
     from modules.hostside.service_unit import run
 else:
     from neighbours import left_over
+    from predecessor_note import chosen
     from service_unit import run
 
 _PROC = Path("/proc")
@@ -105,6 +107,10 @@ def foreign_holder(address: str, port: int, own: Collection[int]) -> str | None:
 
 def main(service: str, address: str, port: str) -> None:
     """See above. What an older fleet file has left over makes way for the service, and is none that is in its way."""
+    if any(name == service and record["port"] == int(port) for name, record in chosen()):
+        # A server whose place the service takes: it is stopped for that.
+        print(json.dumps({"holder": None}))
+        return
     own = []
     for name in (service, *left_over()):
         pid = run("docker", "container", "inspect", "--format", "{{.State.Pid}}", f"tinderbox-{name}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,13 @@ if TYPE_CHECKING:
     from modules.hostside import release_story as story
     from modules.hostside.activation import read_pending
     from modules.hostside.drain import Door
-    from modules.hostside.ledger import STATE, Ledger
+    from modules.hostside.ledger import STATE, Ledger, uptime
     from modules.hostside.service_unit import unit_name, unit_state
 else:
     import release_story as story
     from activation import read_pending
     from drain import Door
-    from ledger import STATE, Ledger
+    from ledger import STATE, Ledger, uptime
     from service_unit import unit_name, unit_state
 
 
@@ -46,9 +45,14 @@ def proved_s(ledger: Ledger, unit: dict[str, str]) -> float | None:
     entered = int(unit.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
     if story.standing(entry) != story.GOOD or not good or not entered:
         return None
+    boot, up_s = uptime()
+    if "boot" in good[-1]:
+        # What was found good before this boot has served since its start in it.
+        proof = float(good[-1]["up_s"]) if good[-1]["boot"] == boot else 0.0
+        return max(0.0, up_s - max(entered, proof))
+    # Noted by an earlier version. A clock that was set back since says nothing; the other one is never set.
     since_proof = datetime.now(UTC) - datetime.fromisoformat(good[-1]["at"])
-    # A clock that was set back says nothing; the other one is never set.
-    return max(0.0, min(since_proof.total_seconds(), time.clock_gettime(time.CLOCK_MONOTONIC) - entered))
+    return max(0.0, min(since_proof.total_seconds(), up_s - entered))
 
 
 def service(name: str, root: Path = STATE) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import Ledger
     from modules.hostside.neighbours import have_back, in_the_way, make_way
+    from modules.hostside.predecessor import regained
     from modules.hostside.progress import report_failure
     from modules.hostside.release_needs import lacks
     from modules.hostside.service_server import Server, systemctl
@@ -31,6 +32,7 @@ else:
     from gpus_kept import gpus_kept
     from ledger import Ledger
     from neighbours import have_back, in_the_way, make_way
+    from predecessor import regained
     from progress import report_failure
     from release_needs import lacks
     from service_server import Server, systemctl
@@ -162,7 +164,7 @@ class Switch:
             if not self.is_last_good(pending.release):
                 with gpus_kept():
                     systemctl("disable", "--quiet", self.server.unit)
-            again = have_back(self.ledger, pending.aside)
+            again = [*have_back(self.ledger, pending.aside), *regained(self.ledger)]
         self.door.open()
         forget_pending(self.ledger)
         why = why or "there is no earlier release to go back to"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_json
     from modules.hostside.benchy import given_key
     from modules.hostside.cold_start import run_cold_start
+    from modules.hostside.drain_lease import StayDrained
+    from modules.hostside.drain_mark import Mark
     from modules.hostside.gate_benchy import refuse
     from modules.hostside.gate_delivery import Delivery
     from modules.hostside.gate_faults import fault
@@ -33,6 +35,8 @@ else:
     from atomic import read_json, write_json
     from benchy import given_key
     from cold_start import run_cold_start
+    from drain_lease import StayDrained
+    from drain_mark import Mark
     from gate_benchy import refuse
     from gate_delivery import Delivery
     from gate_faults import fault
@@ -158,7 +162,10 @@ def main(take: Callable[[str, str | None], Any] = sampler) -> int:
     path = options.state / "gates" / options.service / f"{options.release}.json"
     former = former_result(path, options, unit)
     with Sampling(take(options.url, given_key(options))) as sampling:
-        parts = all_measured(options, unit, progress) | from_controller(options, unit, progress)
+        with StayDrained(Mark(options.service)):
+            parts = all_measured(options, unit, progress)
+        # While the controller measures, it is for that one to say.
+        parts |= from_controller(options, unit, progress)
     path.parent.mkdir(parents=True, exist_ok=True)
     if former is None:
         set_aside(path)

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from modules.hostside.atomic import read_json
     from modules.hostside.exposition import COUNTER, Family
     from modules.hostside.ledger import STATE, Ledger
+    from modules.hostside.load_stops import load_stops
     from modules.hostside.service_unit import run, unit_name
 else:
     import release_story as story
     from atomic import read_json
     from exposition import COUNTER, Family
     from ledger import STATE, Ledger
+    from load_stops import load_stops
     from service_unit import run, unit_name
 
 STATES = ("running", "failed", "stopped", "unknown")
 VERDICTS = ("PASS", "WARN", "FAIL", "MISSING")
 _PROPERTIES = "Id,LoadState,ActiveState,SubState,NRestarts,ActiveEnterTimestamp"
 _FORM = "%Y-%m-%dT%H:%M:%SZ"
-# As load_guard.py says it, and the ledger notes why a start has failed.
-_GUARD = "stopped the engine: it was loading"
 _WATCHDOG = "watchdog"
 Units = Mapping[str, Mapping[str, str]]
 
@@ -108,7 +108,7 @@ class Services:
         events = [event for one in entries.values() for event in story.events(one)]
         told = {
             "watchdog": sum(e["event"] == story.RESTARTED and e.get("by") == _WATCHDOG for e in events),
-            "guard": sum(e["event"] == story.FAILED_START and _GUARD in str(e.get("note", "")) for e in events),
+            "guard": load_stops(name, self._root),
             "rollback": sum(e["event"] == story.ROLLED_BACK for e in events),
             "failed": sum(e["event"] in {story.FAILED_START, story.FAILED_GATE} for e in events),
         }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside.drain import Door
     from modules.hostside.ledger import Ledger
+    from modules.hostside.predecessor import PredecessorError, make_way
     from modules.hostside.service_unit import (
         READY,
         UNDERWAY,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from modules.hostside.versions import image_id, versions
 else:
     from drain import Door
+    from predecessor import PredecessorError, make_way
     from service_unit import READY, UNDERWAY, journal, milestone, start_outcome, unit_state, why_not_ready
     from versions import image_id, versions
 
@@ -85,6 +87,10 @@ class Server:
         systemctl("stop", self.unit)
         if unit_state(self.unit).get("ActiveState") in _RUNS:
             return False, "the server that ran could not be stopped"
+        try:
+            make_way(self.ledger.service, self.ledger.directory.parents[1])
+        except PredecessorError as error:
+            return False, f"the server whose place it takes runs on: {error}"
         try:
             self.ledger.put_in_force(release)
         except (OSError, subprocess.CalledProcessError) as error:

@@ -4,15 +4,14 @@
     unneeded_weights.py remove --home DIR --keep OWNER/NAME@COMMIT...   remove them, one line each
 
 Only revisions that Tinderbox has verified here are looked at. Needed are those of `--keep`, and those of every
-service's current and last good release. A blob that another revision of the repository uses stays, as does one of the
-client's store that repositories share.
+service's releases that stay startable (kept_releases.py). A revision that was here before Tinderbox stays, as does
+a blob that another revision of the repository uses, and one of the client's store that repositories share.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -22,12 +21,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import weights_stamp
     from modules.hostside.atomic import read_json
+    from modules.hostside.kept_releases import kept
     from modules.hostside.ledger import STATE
+    from modules.hostside.weights_before import before, used_elsewhere
     from modules.hostside.weights_blobs import alone
 else:
     import weights_stamp
     from atomic import read_json
+    from kept_releases import kept
     from ledger import STATE
+    from weights_before import before, used_elsewhere
     from weights_blobs import alone
 
 Key = tuple[str, str]
@@ -48,15 +51,8 @@ class Unneeded:
 
 
 def released(root: Path = STATE) -> set[Key]:
-    """Repository and commit of every service's current and last good release."""
-    links = [link for name in ("current", "last-good") for link in (root / "ledger").glob(f"*/{name}")]
-    entries = [(read_json(link) or {}).get("release") for link in links]
-    pairs = (("model", "commit"), ("draft", "draft_commit"))
-    return {
-        (str(each[name]), str(each[commit]))
-        for each in entries if isinstance(each, dict)
-        for name, commit in pairs if each.get(name)
-    }  # fmt: skip
+    """Repository and commit of every release that stays startable (kept_releases.py)."""
+    return {model for one in kept(root) for model in one.models}
 
 
 def unneeded(home: Path, needed: set[Key]) -> list[Unneeded]:
@@ -67,19 +63,12 @@ def unneeded(home: Path, needed: set[Key]) -> list[Unneeded]:
         if stamp is None or "snapshot" not in stamp:
             continue
         repository, commit = weights_stamp.Repository(home, str(stamp["repository"])), str(stamp["commit"])
-        if repository.stamp(commit) == path and (repository.name, commit) not in needed:
+        had = before(repository)
+        theirs = had is not None and had.had(repository.snapshot(commit), repository.folder)
+        if repository.stamp(commit) == path and (repository.name, commit) not in needed and not theirs:
             blobs = {repository.blob(file) for file in weights_stamp.stamped_files(stamp)}
-            found.append(Unneeded(repository, commit, tuple(sorted(blobs - _used_elsewhere(repository, commit)))))
+            found.append(Unneeded(repository, commit, tuple(sorted(blobs - used_elsewhere(repository, commit)))))
     return found
-
-
-def _used_elsewhere(repository: weights_stamp.Repository, commit: str) -> set[Path]:
-    used = set()
-    for snapshot in (repository.folder / "snapshots").glob("*"):
-        if snapshot.name != commit:
-            links = (entry for entry in snapshot.rglob("*") if entry.is_symlink())
-            used |= {Path(os.path.normpath(link.parent / link.readlink())) for link in links}
-    return used
 
 
 def remove(revision: Unneeded) -> None:

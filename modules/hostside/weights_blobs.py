@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from modules.hostside.atomic import write_json, write_text
     from modules.hostside.checkpoint import structure
     from modules.hostside.hashing import OnBytes
+    from modules.hostside.weights_before import note
     from modules.hostside.weights_stamp import (
         Repository,
         WantedFile,
@@ -34,6 +35,7 @@ else:
     from atomic import write_json, write_text
     from checkpoint import structure
     from hashing import OnBytes
+    from weights_before import note
     from weights_stamp import (
         Repository,
         WantedFile,
@@ -240,7 +242,8 @@ def _give_to_owner(repository: Repository) -> None:
 
 @contextmanager
 def alone(repository: Repository) -> Iterator[None]:
-    """Keep another job for the same model (for another service, say) waiting."""
+    """Keep another job for the same model (for another service, say) waiting; the first one notes what was there."""
+    note(repository)
     repository.folder.mkdir(parents=True, exist_ok=True)
     with (repository.folder / ".tinderbox.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -11,10 +11,13 @@ def image_reference(recipe: Recipe, lock: Lock) -> str:
     """The name by which a recipe's image is run, on the host that made it and on those that got it from there.
 
     A built one's tag is made from its content, to which the base's digest belongs where the lock knows it. A pulled
-    one's is made from its digest: the recipe's, else the lock's; while neither has one, it is the tag itself.
+    one's is made from its digest: the recipe's, else the lock's; while neither has one, it is the tag itself. One that
+    is present is run by its id.
     """
     if recipe.reference is None:
         return build_of(pinned(recipe, lock)).tag
+    if recipe.present and recipe.digest is not None:
+        return recipe.digest
     digest = pinned_digest(recipe, lock)
     return recipe.reference if digest is None else f"{own_repository(recipe.reference)}:{digest.partition(':')[2][:12]}"
 

@@ -105,7 +105,7 @@ def _from_shell(text: str) -> Server:
             left += inner.left
             servers.append((inner.program, inner.words))
             continue
-        known = _program(words)
+        known = started_by(words)
         if known is not None:
             servers.append(known)
         elif words:
@@ -161,7 +161,8 @@ def _split(text: str) -> list[str]:
         raise RefusedError(f"its arguments can not be split into words: {error}") from None
 
 
-def _program(words: list[str]) -> tuple[str, tuple[str, ...]] | None:
+def started_by(words: list[str]) -> tuple[str, tuple[str, ...]] | None:
+    """The server that a plain command starts, and the words behind it; None: none of ours."""
     name = words[0].rpartition("/")[2] if words else ""
     if name == "vllm" and words[1:2] == ["serve"]:
         return "vllm", tuple(words[2:])

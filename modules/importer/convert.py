@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from modules.catalog import Catalog
-from modules.importer.command import server_of
+from modules.importer.command import Server, server_of
 from modules.importer.flags import parse_flags
-from modules.importer.images import choose_image
+from modules.importer.images import ChosenImage, choose_image
 from modules.importer.models import model_entry
 from modules.importer.parts import draft_of, variables_of
 from modules.importer.recipe import RefusedError, SourceRecipe
@@ -67,6 +67,16 @@ def _converted(recipe: SourceRecipe, name: str, source: str, catalog: Catalog, s
     alone = recipe.nodes == 1 or (recipe.solo and solo)
     server = server_of(on_one_host(recipe) if alone else recipe)
     image = choose_image(server.program, recipe.image, recipe.form, catalog, source)
+    return converted_server(recipe, server, image, name=name, source=source, catalog=catalog, alone=alone)
+
+
+def converted_server(
+    recipe: SourceRecipe, server: Server, image: ChosenImage, *, name: str, source: str, catalog: Catalog, alone: bool
+) -> Imported:
+    """The service that a server's command line is. `alone`: on one host.
+
+    Raises `RefusedError`: nothing of ours could serve it.
+    """
     engine = catalog.engines[image.engine]
     given = parse_flags(server.words, catalog.flags[image.engine])
     left = [*recipe.left, *server.left, *image.left, *given.left]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Form = Literal["spark-vllm-docker", "sparkrun", "spark-pulse"]
+# `server`: no recipe at all, but a server that runs.
+Form = Literal["spark-vllm-docker", "sparkrun", "spark-pulse", "server"]
 Document = Mapping[str, Any]
 
 

@@ -34,7 +34,7 @@ def fleet_text(found: Sequence[Imported], fleet: str, addresses: Sequence[str]) 
     told = "".join(f"# {line}".rstrip() + "\n" for one in found for line in ("", *lines(one)))
     told += "#\n# The addresses below are examples: write your hosts'.\n" if count > len(addresses) else ""
     choice = "# A host serves what its groups say: give each host the groups that it is to have.\n" if made[1:] else ""
-    return f"{_SCHEMA}{choice}{told}{_yaml(document)}"
+    return f"{_SCHEMA}{choice}{told}{document_text(document)}"
 
 
 def distinct(found: Sequence[Imported]) -> list[Imported]:
@@ -61,7 +61,9 @@ def _with_hosts(one: Imported) -> Mapping[str, Any]:
     return service
 
 
-def _yaml(document: Mapping[str, Any]) -> str:
+def document_text(document: Mapping[str, Any]) -> str:
+    """YAML without anchors, in the order of its keys."""
+
     class Dumper(yaml.SafeDumper):
         """Without anchors, and tuples as lists."""
 

@@ -114,7 +114,7 @@ def _services(of: str, seen: Watched, bounds: Alerts) -> Iterator[Alert]:
     )
     yield Alert(
         "TinderboxLoadStopped",
-        f"increase(tinderbox_load_guard_stops_total{{{of}}}[1h]) > 0",
+        f"increase(tinderbox_load_guard_stops_total{{{of}}}[{bounds.load_stop_minutes}m]) > 0",
         0,
         WARNING,
         f"{SERVICE}: a load was stopped before the memory ran out",

@@ -10,10 +10,14 @@ FORCE = "TINDERBOX_FORCE"
 SERVICE = "TINDERBOX_SERVICE"
 RELEASE = "TINDERBOX_RELEASE"
 REMOVE = "TINDERBOX_REMOVE"
+ASKED_LAYERS = "TINDERBOX_LAYERS"
+REPAIR, JSON = "TINDERBOX_REPAIR", "TINDERBOX_JSON"
 NIGHTLY, NIGHTLY_AT = "TINDERBOX_NIGHTLY", "TINDERBOX_NIGHTLY_AT"
 NIGHTLY_DEPLOY = "TINDERBOX_NIGHTLY_DEPLOY"
 NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_GATE"
 _NIGHT = "*-*-* 03:00:00"
+ADOPT = "TINDERBOX_ADOPT"
+ADOPT_FOUND = "TINDERBOX_ADOPT_FOUND"
 # Set by `modules.converge` for the runs of a rollout.
 ROLLOUT = "TINDERBOX_ROLLOUT"
 
@@ -36,6 +40,31 @@ def asked_release() -> str | None:
 def asked_removals() -> frozenset[str]:
     """What else is to go with a service: `TINDERBOX_REMOVE=weights,images`."""
     return frozenset(word.strip() for word in os.environ.get(REMOVE, "").split(",") if word.strip())
+
+
+def asked_layers() -> frozenset[str]:
+    """Which layers are to be taken back: `TINDERBOX_LAYERS=engine,images`, or `all`."""
+    return frozenset(word.strip() for word in os.environ.get(ASKED_LAYERS, "").split(",") if word.strip())
+
+
+def asked_repair() -> bool:
+    """Whether files of root's in a user's cache are to be given to the user: `TINDERBOX_REPAIR=owner`."""
+    return os.environ.get(REPAIR) == "owner"
+
+
+def asked_json() -> bool:
+    """Whether what is told is told as JSON, too, on standard output: `TINDERBOX_JSON=1`."""
+    return os.environ.get(JSON, "") not in {"", "0"}
+
+
+def adopt() -> str:
+    """What is asked of the servers that run already: `TINDERBOX_ADOPT=take` or `undo`; empty: to describe them."""
+    return os.environ.get(ADOPT, "")
+
+
+def adopt_found() -> str | None:
+    """The folder on this machine where what each host showed is to be written; set by `modules.adopt`."""
+    return os.environ.get(ADOPT_FOUND) or None
 
 
 def nightly_off() -> bool:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 from pyinfra.api import Host
+from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS
 
 KEEPALIVE_S = 15
+# A connection whose host is gone says nothing at all.
+_TIMEOUT_S = 60
+
+
+def connector_arguments(host: Host) -> dict[str, Any]:
+    """How the operation that is under way runs its commands: as whom, and for how long at most."""
+    given: dict[str, Any] = dict(host.current_op_global_arguments or {})
+    return {key: given[key] for key in CONNECTOR_ARGUMENT_KEYS if key in given} | {"_timeout": _TIMEOUT_S}
 
 
 def keep_alive(host: Host) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pyinfra.api import Host, QuoteString, StringCommand
 
-from modules.operations.reach import ask, connector_arguments
+from modules.operations.connection import connector_arguments
+from modules.operations.reach import ask
 from modules.operations.tools import lock_identity
 from modules.reporting.measured import ROOT
 

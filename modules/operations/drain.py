@@ -16,8 +16,13 @@ PROGRAM = str(layout.PROGRAMS / "drain.py")
 
 
 def held(service: str) -> StringCommand:
-    """Have gateways send it nothing more, and wait until it is at nothing of theirs."""
-    return StringCommand(layout.PYTHON, PROGRAM, "hold", QuoteString(service))
+    """Have gateways send it nothing more while it is measured, and wait until it is at nothing of theirs."""
+    return StringCommand(layout.PYTHON, PROGRAM, "hold", QuoteString(service), "--measure")
+
+
+def stays(service: str) -> StringCommand:
+    """Say that it is still measured: else gateways send it requests again within minutes."""
+    return StringCommand(layout.PYTHON, PROGRAM, "stay", QuoteString(service))
 
 
 def opened(service: str, *, if_good: bool = False) -> StringCommand:

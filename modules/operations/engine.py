@@ -7,7 +7,7 @@ import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
-from pyinfra import host, logger
+from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
@@ -20,6 +20,7 @@ from modules.fleet.lock import read_lock
 from modules.hostside.version_changes import told
 from modules.images.reference import image_reference
 from modules.operations import drain
+from modules.operations.adopting import takes_over
 from modules.operations.asked import forced
 from modules.operations.differences import differs
 from modules.operations.engine_differences import differs_from
@@ -271,6 +272,9 @@ def _nothing_in_the_way(plan: ServicePlan, services: HostPlan) -> Generator[Pyin
 
     The unit's memory gate would refuse such a start, and then that of the release before it.
     """
+    if takes_over(host) and not state.is_executing:
+        # What is there now makes way; that is noted on the host when the run is on.
+        return
     service, engines = plan.service, watched_engines(plan)
     holder = host.get_fact(PortHolder, service=plan.name, listen=service.listen, port=service.port)
     if holder is not None and not plan.is_worker:

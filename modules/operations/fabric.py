@@ -34,6 +34,7 @@ from modules.fabric.wish import (
     ways_out,
 )
 from modules.facts.fabric import SIMULATED_SYSFS, SYSFS, FabricState, FabricSurvey
+from modules.facts.netplan import NetplanUnapplied
 from modules.facts.survey import Question
 from modules.operations.managed_files import ManagedFile, is_settled, settle, unsettled
 from modules.operations.require import foreseen, unreadable
@@ -102,8 +103,12 @@ def fabric_settled(
     if troubles:
         yield foreseen("\n".join(f"{host.name}: {trouble}" for trouble in troubles))
         return
+    netplan = _netplan_changes(fabric, ports, found)
+    if netplan and (others := unapplied_edits(found)):
+        yield foreseen(f"{host.name}: {others}")
+        return
     _tell(fabric, ports, found)
-    changes = [*_file_changes(fabric, ports, found), *_netplan_changes(fabric, ports, found)]
+    changes = [*_file_changes(fabric, ports, found), *netplan]
     if not changes:
         host.noop("the fabric is as the fleet file says")
         if fabric is not None:
@@ -133,18 +138,32 @@ def _file_changes(
         yield StringCommand("update-grub")
 
 
-def _netplan_changes(
-    fabric: Fabric | None, ports: Sequence[PlannedPort], found: FabricState
-) -> Generator[PyinfraCommand, None, None]:
+def unapplied_edits(found: FabricState) -> str:
+    """Why netplan is left alone: it would bring about what others have written and not applied; empty where none has.
+
+    A rollback could not take that back, and the host may be reached by such an interface.
+    """
+    fabrics = {port.name for port in found.ports}
+    others = {path: name for path, name in (host.get_fact(NetplanUnapplied) or {}).items() if name not in fabrics}
+    if not others:
+        return ""
+    return (
+        f"the host's netplan files say something new of {', '.join(sorted(set(others.values())))} that was not applied "
+        f"({', '.join(sorted(others))} would change), and this change would bring it about, too. Apply it first "
+        "(`sudo netplan try`, then `sudo netplan apply`), or take it out of /etc/netplan; then run again"
+    )
+
+
+def _netplan_changes(fabric: Fabric | None, ports: Sequence[PlannedPort], found: FabricState) -> list[PyinfraCommand]:
     ours = found.text is not None and found.text.startswith(MARK)
     text = netplan_text(fabric, ports) if fabric is not None else None
     if fabric is None and not ours and not found.pending:
-        return
+        return []
     away = moved(ports, found.foreign)
     given = all(is_given(port) for port in ports)
     in_place = is_settled(ManagedFile(NETPLAN, text, "600"), found.files.get(NETPLAN))
     if in_place and given and not away and not found.pending:
-        return
+        return []
     lines = netplan_diff(found.text, text)
     for line in lines:
         host.log(line)
@@ -157,9 +176,11 @@ def _netplan_changes(
         "move": away,
         "confirm_s": CONFIRM_S,
     }
-    yield StringCommand(layout.PYTHON, PROGRAM, "apply", _stdin=json.dumps(wish))
-    # A command of its own: that it arrives says that the host is still reached.
-    yield StringCommand(layout.PYTHON, PROGRAM, "confirm")
+    return [
+        StringCommand(layout.PYTHON, PROGRAM, "apply", _stdin=json.dumps(wish)),
+        # A command of its own: that it arrives says that the host is still reached.
+        StringCommand(layout.PYTHON, PROGRAM, "confirm"),
+    ]
 
 
 @operation()

@@ -140,9 +140,6 @@ def gate_passed(plan: ServicePlan, gate: Gate, home: str, asked: bool = False) -
                 yield drain.opened(plan.name)
             return
     differs(f"gate of {plan.name}", why or "is to be judged by other thresholds than the last time")
-    if why is not None and found.has_gateway:
-        # Whoever else asks meanwhile would be measured, too.
-        yield drain.held(plan.name)
     rounds = 0
     step = None if why is None else whole(gate, why)
     while True:
@@ -171,6 +168,9 @@ def _measured(
     host.log(f"{plan.name}: {step.text(gate, seconds_of(gate, plan.answers, found))}")
     if "sharegpt" in step.measure:
         yield from _dataset(gate, found)
+    if found.has_gateway:
+        # Whoever else asks meanwhile would be measured, too. Said for every step: judging the last one took a moment.
+        yield drain.held(plan.name)
     client = None
     if gate.client == CONTROLLER:
         client = gate_client(plan, gate, found, step, home, around=load_fleet().hosts[host.name])

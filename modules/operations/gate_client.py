@@ -9,7 +9,8 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from paramiko import SSHException
 from pyinfra.api import Host, QuoteString, State, StringCommand
 
 from modules.facts.job import JobProgress, JobStatus, status_command
-from modules.operations import unattended
+from modules.operations import drain, unattended
 from modules.operations.controller_tools import ControllerError, tokenizer_here, tools_are_here, tools_here
 from modules.operations.failed_job import failure
 from modules.operations.follow import doing, followed, pause, show, status_of, tell, until_ended
@@ -35,6 +36,8 @@ NOTHING_MEASURED = (
     "nothing was measured, so nothing is judged or rolled back: what serves goes on, and the next run measures"
 )
 _LOOK_S = 0.6
+# Well within what modules/hostside/drain_mark.py gives.
+_STAYS_S = 30.0
 _SHOWN = 15
 # Two clients on one controller would measure each other.
 _turn = threading.Lock()
@@ -44,9 +47,10 @@ def measured_here(state: State, host: Host, job: Job, client: Client) -> bool:
     """Measure; returns whether the host has the result. Otherwise the reason has been logged, and `job` was stopped."""
     if _turn.locked():
         host.log(f"{job.title}: waits until another host is measured from here")
+    stays = _Stays(host, client)
     try:
-        with _turn, followed(host):
-            done = _measured(host, job, client)
+        with _turn_after(stays), followed(host):
+            done = _measured(host, job, client, stays)
     except (ControllerError, UnreachableError, OSError, SSHException, subprocess.TimeoutExpired) as error:
         tell(host, [f"{job.title}: {error}"])
         done = False
@@ -55,17 +59,43 @@ def measured_here(state: State, host: Host, job: Job, client: Client) -> bool:
     return done
 
 
-def _measured(host: Host, job: Job, client: Client) -> bool:
+class _Stays:
+    """Says to a host from time to time that it is measured, so that gateways go on sending it nothing."""
+
+    def __init__(self, host: Host, client: Client) -> None:
+        self._host, self._client = host, client
+        self._due = time.monotonic() + _STAYS_S
+
+    def say(self) -> None:
+        """Say so where it is time to."""
+        if self._client.drained and time.monotonic() >= self._due:
+            ask(self._host, drain.stays(self._client.service), pause)
+            self._due = time.monotonic() + _STAYS_S
+
+
+@contextmanager
+def _turn_after(stays: _Stays) -> Iterator[None]:
+    while not _turn.acquire(timeout=_LOOK_S):
+        stays.say()
+    try:
+        yield
+    finally:
+        _turn.release()
+
+
+def _measured(host: Host, job: Job, client: Client, stays: _Stays) -> bool:
     if client.benchy and not tools_are_here():
         host.log(f"{job.title}: installing the tools on the controller, once")
     tools = tools_here() if client.benchy else Path()
     tokenizer = tokenizer_here(host, client.snapshot, pause) if client.benchy else Path()
+    stays.say()
     if not _sampling(host, job):
         return False
     if client.made_key is not None:
         client = replace(client, secret=_key_of(host, *client.made_key))
     with tempfile.TemporaryDirectory(prefix="tinderbox-client-") as folder:
-        figures = run_client(host, job, client, Path(folder), ("--tools", str(tools), "--tokenizer", str(tokenizer)))
+        more = ("--tools", str(tools), "--tokenizer", str(tokenizer))
+        figures = run_client(host, job, client, Path(folder), more, meanwhile=stays.say)
     if figures is None:
         ask(host, StringCommand("systemctl stop", QuoteString(job.unit)), pause)
         return False
@@ -118,7 +148,15 @@ def _progress(folder: Path) -> JobProgress | None:
     return None
 
 
-def run_client(host: Host, job: Job, client: Client, folder: Path, more: tuple[str, ...]) -> str | None:
+def run_client(
+    host: Host,
+    job: Job,
+    client: Client,
+    folder: Path,
+    more: tuple[str, ...],
+    *,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> str | None:
     """The figures, as JSON; None where there are none, for a reason that has been logged."""
     into, log, began = folder / "figures.json", folder / "log", time.monotonic()
     words = [sys.executable, str(_HOSTSIDE / "run_client.py"), *client.arguments, *more, "--into", str(into)]
@@ -138,6 +176,7 @@ def run_client(host: Host, job: Job, client: Client, folder: Path, more: tuple[s
                 return None
             show(host, doing(job.title, JobStatus(job=job.name, state="running", elapsed_s=elapsed_s,
                                                   progress=_progress(folder))), _farewell(job))  # fmt: skip
+            meanwhile()
             if not pause(_LOOK_S):
                 return None
     finally:

@@ -24,7 +24,7 @@ class Client:
 
     `arguments`: of `run_client.py`, without paths of the controller's own. `secret`: `VARIABLE=VALUE` of the API key;
     `made_key`: the variable and the file on the host, where the host has made the key. `snapshot`: the model on the
-    host, for its tokenizer, which llama-benchy needs here (`benchy`).
+    host, for its tokenizer, which llama-benchy needs here (`benchy`). `drained`: gateways send it nothing meanwhile.
     """
 
     service: str
@@ -35,6 +35,7 @@ class Client:
     snapshot: str
     secret: str = field(default="", repr=False)
     made_key: tuple[str, str] | None = None
+    drained: bool = False
 
 
 def forward_words(around: ResolvedHost, endpoint: str) -> list[str]:
@@ -73,6 +74,7 @@ def gate_client(
         snapshot=layout.snapshot_directory(home, plan.model.repository, str(found.commit)),
         secret=f"{variable}={known[variable]}" if variable in known else "",
         made_key=(variable, key_file(plan)) if variable is not None and makes_key(plan) else None,
+        drained=found.has_gateway,
     )
 
 

@@ -27,7 +27,7 @@ from modules.images import (
 from modules.operations.differences import differs
 from modules.operations.image_survey import image_on, passing_for
 from modules.operations.job import Job, run_job
-from modules.operations.require import unreadable
+from modules.operations.require import foreseen, unreadable
 from modules.release import layout
 from modules.spec.image import Recipe
 from modules.spec.settings import BuildLimits
@@ -115,6 +115,8 @@ def image_present(recipe: Recipe, registry: str | None, limits: BuildLimits) -> 
         yield from unreadable(f"the image {reference}")
     elif (builder := passing_for(host, recipe).builder) != host.name:
         host.noop(f"image {reference} is there, or comes from {builder}")
+    elif recipe.present:
+        yield from _must_be_there(recipe, here=found.id is not None)
     elif recipe.reference is not None:
         yield from _pulled(recipe.reference, pinned_digest(recipe, lock), here=found.id is not None)
     elif found.recipe == build_of(pinned(recipe, lock)).digest:
@@ -146,6 +148,16 @@ def _built(
         _stdin=build_request(build, registry, recipe, limits),
     )
     yield from run_job(build_job(build))
+
+
+def _must_be_there(recipe: Recipe, *, here: bool) -> Generator[PyinfraCommand, None, None]:
+    if here:
+        host.noop(f"image {recipe.reference} is there")
+        return
+    yield foreseen(
+        f"{host.name}: docker has no image {recipe.digest} ({recipe.reference}), which the fleet file says is present. "
+        "Load it (docker load), or name another under image.recipe. What runs was left running."
+    )
 
 
 def _pulled(wish: str, digest: str | None, *, here: bool) -> Generator[PyinfraCommand, None, None]:

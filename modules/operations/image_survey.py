@@ -104,7 +104,7 @@ def has_image(found: HostImages, recipe: Recipe) -> bool:
 
 def passing_for(host: Host, recipe: Recipe) -> Passing:
     """Who makes a recipe's image in this run, and who gets it from there; decided once, for all hosts alike."""
-    if not in_run(host):
+    if not in_run(host) or recipe.present:
         return Passing(host.name, ())
     run, key = run_of(host.state), image_key(recipe)
     hosts = load_fleet().hosts

@@ -25,18 +25,24 @@ _KEEP_FORMER = (
 _PLACE = (
     f'set -e; {_KEEP_FORMER}; mkdir -p "$(dirname "$2")"; fresh="$(mktemp "$2.tinderbox-XXXXXXXX")";'
     " trap 'rm -f \"$fresh\"' EXIT; trap 'exit 2' HUP INT TERM;"
-    ' cat > "$fresh"; chown root:root "$fresh"; chmod "$3" "$fresh"; mv -f "$fresh" "$2"'
+    ' cat > "$fresh"; chown root:root "$fresh"; chmod "$3" "$fresh"; target="$2"; shift 3;'
+    ' test $# -eq 0 || "$@" "$fresh"; mv -f "$fresh" "$target"'
 )
 _TAKE_AWAY = f'set -e; {_KEEP_FORMER}; rm -f "$2"'
 
 
 @dataclass(frozen=True)
 class ManagedFile:
-    """A file as it should be, owned by root. `content`: text that ends in a newline; None: no file should be there."""
+    """A file as it should be, owned by root. `content`: text that ends in a newline; None: no file should be there.
+
+    `check`: the words of a program that gets the new file's path behind them, and must find it right before it takes
+    its place.
+    """
 
     path: str
     content: str | None
     mode: str = "644"
+    check: tuple[str, ...] = ()
 
 
 def is_settled(file: ManagedFile, found: FileState | None) -> bool:
@@ -52,18 +58,15 @@ def unsettled(files: Iterable[ManagedFile], found: Mapping[str, FileState | None
     return [file for file in files if not is_settled(file, found.get(file.path))]
 
 
+def placing(file: ManagedFile) -> tuple[str, ...]:
+    """The words of the command that places a file, whose content it takes from standard input."""
+    return ("sh", "-c", _PLACE, "place", UNDO, file.path, file.mode, *file.check)
+
+
 def settle(files: Iterable[ManagedFile]) -> Generator[StringCommand, None, None]:
     """The commands that place or take away each file. Content goes by standard input: it is in no process list."""
     for file in files:
         if file.content is None:
             yield StringCommand("sh -c", QuoteString(_TAKE_AWAY), "take-away", UNDO, QuoteString(file.path))
         else:
-            yield StringCommand(
-                "sh -c",
-                QuoteString(_PLACE),
-                "place",
-                UNDO,
-                QuoteString(file.path),
-                QuoteString(file.mode),
-                _stdin=file.content,
-            )
+            yield StringCommand(*(QuoteString(word) for word in placing(file)), _stdin=file.content)

@@ -102,9 +102,15 @@ def watched_engines(plan: ServicePlan) -> list[str]:
 
 
 def services_file(services: HostPlan) -> ManagedFile:
-    """Which services of Tinderbox belong on the host together; every other engine is a stranger there."""
+    """Which services of Tinderbox belong on the host together; every other engine is a stranger there.
+
+    `keep` is there for those of which more than the last good release stays startable (hostside/kept_releases.py).
+    """
     names = sorted(service.name for service in services.services)
-    return ManagedFile(layout.services_file(), json.dumps({"services": names}) + "\n")
+    keep = {one.name: one.service.keep for one in services.services if one.service.keep > 1}
+    return ManagedFile(
+        layout.services_file(), json.dumps({"services": names} | ({"keep": keep} if keep else {})) + "\n"
+    )
 
 
 def room_for(plan: ServicePlan, reckoned: Reckoned | None) -> Generator[PyinfraCommand, None, None]:

@@ -137,11 +137,13 @@ def turn_taken(strategy: Strategy) -> Generator[PyinfraCommand, None, None]:
 def service_soaked(plan: ServicePlan, seconds: float) -> Generator[PyinfraCommand, None, None]:
     """Watch until the release in force has served for `seconds` since it was found good; one that does not last fails.
 
+    What was watched here counts too, by this machine's own clock: a host whose clock was set back may tell too little.
+
     + plan: the service
     + seconds: for how long it must have served
     """
     first: ServiceReleases | None = None
-    silent, until = 0, 0.0
+    silent, until, began = 0, 0.0, 0.0
     while True:
         seen = (host.get_fact(HostReleases) or {}).get(plan.name)
         silent = silent + 1 if seen is None else 0
@@ -151,15 +153,17 @@ def service_soaked(plan: ServicePlan, seconds: float) -> Generator[PyinfraComman
                 return
             time.sleep(_LOOK_S)
             continue
-        first = first or seen
+        if first is None:
+            first, began = seen, time.monotonic()
         wrong = _gone_wrong(first, seen)
         if wrong:
             note(Surveyed(host.name, plan.name, wanted=first.current or "", barred=wrong))
             yield refusal(f"{host.name}: {plan.name} did not last while the canary was watched: {wrong}")
             return
-        left = seconds - (seen.proved_s or 0)
+        served = max(seen.proved_s or 0, (first.proved_s or 0) + time.monotonic() - began)
+        left = seconds - served
         if left <= 0:
-            host.noop(f"{plan.name} has served release {seen.current} for {seen.proved_s:.0f} s")
+            host.noop(f"{plan.name} has served release {seen.current} for {served:.0f} s")
             return
         if not until:
             until = time.time() + left

@@ -101,5 +101,8 @@ def run_arguments(
     starter = [layout.PYTHON, str(layout.PROGRAMS / "start_container.py")]
     for device in container.devices:
         starter += ["--device", device]
+    if container.entrypoint is not None:
+        words += ["--entrypoint", container.entrypoint]
+        command = command[1:]
     run = [*words, image, *command]
     return tuple([*starter, *at_start, "--", *run] if container.devices or at_start else run)

@@ -20,7 +20,8 @@ _ADVICE = {
         "nothing lets us in at {place}: {up}? Else correct address and ssh.port of {here}; try: {login}"
     ),
     "Authentication error": (
-        "{user} is not let in with {key}: correct ssh.user or ssh.key of {here}, or add the key: {copy}"
+        "{user} is not let in with {key}: correct ssh.user or ssh.key of {here}, or add the key: {copy}, "
+        "or by a password: make bootstrap"
     ),
     "SSH host key error": (
         "the host shows another key than {known} holds. If it was installed anew: {forget}, then {renew}. "

@@ -53,7 +53,8 @@ def request_words(plan: ServicePlan) -> list[str]:
     variable = key_variable(plan)
     if variable is None:
         return words
-    header = f"sudo sed -n 's/^{variable}=/Authorization: Bearer /p' {key_file(plan)}"
+    # By sh, which is what sudo lets run unasked (docs/begin.md).
+    header = f"sudo sh -c \"sed -n 's/^{variable}=/Authorization: Bearer /p' {key_file(plan)}\""
     return [*words, "-H", f"@<({header})"]
 
 

@@ -105,6 +105,8 @@ Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+# As `ssh-keygen -lf` prints it.
+KeyFingerprint = Annotated[str, StringConstraints(pattern=r"^SHA256:[A-Za-z0-9+/]{43}$")]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/\S*$")]
 # A version as apt knows it; with a star at its end, any that begins so.
 PackageVersion = Annotated[str, StringConstraints(pattern=r"^(\*|\d[A-Za-z0-9.+~:-]*\*?)$")]

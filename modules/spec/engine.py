@@ -45,7 +45,8 @@ class Container(Strict):
     """How an engine's container runs. A fleet file can leave out limits that a host's kernel refuses (the lab's).
 
     `capabilities`: name (without CAP_) → the reason for it, beyond what docker gives every container. There is no way
-    to a privileged one.
+    to a privileged one. `entrypoint`: a program in the image, in the place of the image's own entrypoint and of the
+    first word of the engine's command; None: the image's entrypoint gets the command.
     """
 
     ipc: Literal["host", "private"] = "host"
@@ -54,6 +55,7 @@ class Container(Strict):
     ulimits: dict[str, str] = {}
     devices: tuple[str, ...] = ()  # passed on where the node exists on the host
     capabilities: Capabilities = {}
+    entrypoint: str | None = Field(default=None, min_length=1)
 
 
 def _pattern(value: str) -> str:
@@ -134,6 +136,10 @@ class Engine(Strict):
     verified: str = "unverified on hardware"
 
 
+# How far engines differ in what they read as a number is theirs to say: `8192`, `-1`, `.9`, `1e3`, `32k`, `1_000`.
+_NUMBER_LIKE = re.compile(r"^[+-]?\.?\d[\d_.eE+-]*[kKmMgGtTbBi]*$")
+
+
 def _names(value: Any) -> Any:
     return value.split() if isinstance(value, str) else value
 
@@ -145,13 +151,22 @@ class KnownFlags(Strict):
     """The flags that an engine's program knows, in the catalog's file with spaces between.
 
     `names`: without dashes. `short`: short name without its dash → long name. `values`: flag → all that it takes, where
-    that is a list of names (parsers).
+    that is a list of names (parsers). `numbers`: flags that take one number.
     """
 
     names: Annotated[frozenset[FlagName], BeforeValidator(_names)]
     short: dict[str, FlagName] = {}
     values: dict[FlagName, Names] = {}
+    numbers: Annotated[frozenset[FlagName], BeforeValidator(_names)] = frozenset()
     source: str
+
+    def lacks_number(self, flag: str, value: FlagValue) -> bool:
+        """Whether the flag takes a number, and this is certainly none. `32k` may be one, and `auto` where it fits."""
+        if flag not in self.numbers or value is False:
+            return False
+        if not isinstance(value, str):
+            return isinstance(value, bool | tuple)
+        return not _NUMBER_LIKE.match(value) and not (flag == "max-model-len" and value == "auto")
 
     def knows(self, flag: str) -> bool:
         """Whether the program has the flag; of one with a key after a dot, its first part."""

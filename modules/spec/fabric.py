@@ -14,6 +14,9 @@ PortName = Literal["f0", "f1"]
 CableEnd = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*/f[01]$")]
 # NCCL tests of 16 GB froze nodes: NVIDIA/dgx-spark-playbooks issue 102. All ranks' buffers are in the one memory.
 LARGEST_BUFFER = 1 << 30
+# Of no one host either, but not called private (RFC 6598); docker's own default, docs.docker.com/engine/network.
+_SHARED = ipaddress.IPv4Network("100.64.0.0/10")
+_DOCKER = ipaddress.IPv4Network("172.17.0.0/16")
 _NOT_OF_HOSTS = ("is_loopback", "is_multicast", "is_link_local", "is_unspecified", "is_reserved")
 
 
@@ -55,6 +58,16 @@ class Fabric(Strict):
         network = ipaddress.IPv4Network(value)
         if any(getattr(network, kind) for kind in _NOT_OF_HOSTS):
             raise ValueError(f"{value} can not be given to hosts: write a private network, as 192.168.100.0/22")
+        if not network.is_private and not network.subnet_of(_SHARED):
+            raise ValueError(
+                f"{value} holds addresses of the internet, which would be out of reach from these hosts: write a "
+                "private network, as 192.168.100.0/22"
+            )
+        if network.overlaps(_DOCKER):
+            raise ValueError(
+                f"{value} overlaps {_DOCKER}, which docker gives to containers on every host: write another network, "
+                "as 192.168.100.0/22"
+            )
         return value
 
     @field_validator("members")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
-from modules.spec.base import Address, HostName, Name, Strict
+from modules.spec.base import Address, HostName, KeyFingerprint, Name, Strict
 from modules.spec.model import Model
 from modules.spec.secret import SecretReference
 from modules.spec.settings import HostSettings
@@ -12,13 +14,22 @@ from modules.spec.strategy import Strategy
 
 
 class Ssh(Strict):
-    """How hosts are reached. `key`, `known_hosts`, `config`: paths, relative to the fleet file, or with `~`."""
+    """How hosts are reached. `key`, `known_hosts`, `config`: paths, relative to the fleet file, or with `~`.
+
+    The rest is for the first login, by `make bootstrap`. `host_key`: fingerprint of the key that the host must show.
+    `password`, `sudo_password`: names of secrets: the user's, and sudo's own where that is another one. `sudo`: what
+    the user may run by sudo without a password: `listed`: what Tinderbox runs; `all`: everything.
+    """
 
     user: str = "nvidia"
     port: int = Field(default=22, ge=1, le=65535)
     key: str | None = None
     known_hosts: str | None = None
     config: str | None = None
+    host_key: KeyFingerprint | None = None
+    password: Name | None = None
+    sudo_password: Name | None = None
+    sudo: Literal["listed", "all"] = "listed"
 
 
 class Host(Strict):

@@ -85,11 +85,12 @@ class Recipe(Strict):
     """How to get an image.
 
     Exactly one way: `reference` (pulled; by `digest` where the catalog has it, else by the one that its tag resolved to
-    into the lock), or `template` (a Dockerfile template in `roles/image/templates`, or with a slash in its name a path
-    from the fleet file's folder; built on the host). `base`: the base image. `pins`: name → git tree at a commit; the
-    first one is the program itself. `packages`: name → exact version, installed in the image; without pins the first
-    one is the program. `triples`: published sets of pins, of which `pins` repeats one. `dead_pins`: refused, with the
-    reason. `architecture`: what the GPU code is compiled for; null for CPU images. `size_gib`: of the image;
+    into the lock; not at all where `present`: the host's docker has it under the id that `digest` then is, and no
+    other host gets it), or `template` (a Dockerfile template in `roles/image/templates`, or with a slash in its name a
+    path from the fleet file's folder; built on the host). `base`: the base image. `pins`: name → git tree at a commit;
+    the first one is the program itself. `packages`: name → exact version, installed in the image; without pins the
+    first one is the program. `triples`: published sets of pins, of which `pins` repeats one. `dead_pins`: refused, with
+    the reason. `architecture`: what the GPU code is compiled for; null for CPU images. `size_gib`: of the image;
     null: not known, and not asked of the disk beforehand (only of an image that is pulled).
     `compiler_gib`: memory that one compiler of the build takes; 0: nothing is compiled. `build_minutes`: from and to,
     as others reported on a Spark.
@@ -99,6 +100,7 @@ class Recipe(Strict):
     template: str | None = None
     reference: str | None = None
     digest: Digest | None = None
+    present: bool = False
     base: str | None = None
     architecture: Architecture | None = None
     pins: dict[str, GitPin] = {}
@@ -143,6 +145,8 @@ class Recipe(Strict):
             raise broken_rule("a built image needs its size, for the check of the disk", "size_gib")
         if self.template is not None and self.digest is not None:
             raise broken_rule("an image that is built has no digest beforehand", "digest")
+        if self.present and (self.reference is None or self.digest is None):
+            raise broken_rule("an image that is present is named by reference, and its id by digest", "present")
         if (self.attest.fp4_libraries or self.attest.ptxas) and self.architecture is None:
             raise broken_rule("what is looked for in the image is for an architecture: name it", "architecture")
         for name, pin in self.pins.items():

@@ -63,7 +63,7 @@ class Alerts(Strict):
     `for_s`: how long a thing is wrong before it is told, in place of each alert's own time. `low_clock_mhz`: below
     which a GPU that is busy (`busy_ratio`) is stuck; Sparks in that state show 500 to 850 MHz, healthy ones 2400, and
     preflight goes by the same figure. `temperature_c` is unverified on hardware. `restarts`:
-    so many within `restart_minutes` are a loop.
+    so many within `restart_minutes` are a loop. `load_stop_minutes`: for how long a load that was stopped is told.
     """
 
     for_s: int | None = Field(default=None, ge=0, le=86400)
@@ -73,6 +73,7 @@ class Alerts(Strict):
     temperature_c: float = Field(default=85.0, gt=0)
     restarts: int = Field(default=2, ge=1)
     restart_minutes: int = Field(default=15, ge=1, le=1440)
+    load_stop_minutes: int = Field(default=60, ge=1, le=1440)
     disk_free_ratio: float = Field(default=0.1, gt=0, lt=1)
     memory_reserve_gib: float | None = Field(
         default=None, gt=0, description="in place of the reserve that the memory plans leave to the system"

@@ -186,6 +186,8 @@ class Service(Strict):
     profile's; a value of false takes a flag away. `api_key`: name of a secret; where `listen` is not loopback and
     none is named, the host makes a key of its own. `memory_plan`: whether a service that does not fit into the
     machine's memory by its plan is refused. `watchdog`: how it is watched. `cluster`: the hosts that it spans.
+    `keep`: so many releases that were good keep image, weights and caches on the host, the newest first; the one in
+    force does in any case.
     """
 
     engine: str
@@ -204,6 +206,7 @@ class Service(Strict):
     speculative: Speculative | None = None
     watchdog: Watchdog = Watchdog()
     cluster: Cluster | None = None
+    keep: int = Field(default=1, ge=1, le=20)
 
     @property
     def is_open(self) -> bool:

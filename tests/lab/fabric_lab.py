@@ -21,7 +21,8 @@ NETPLAN = "/etc/netplan/40-cx7.yaml"
 _LEFT = (
     "ip -br -4 addr | grep np; cat /sys/class/net/en*/mtu; sudo find /etc/netplan /run/systemd/network"
     " /etc/tinderbox/fabric.env /etc/security/limits.d /var/lib/tinderbox/fabric -type f 2>/dev/null | grep -v lock;"
-    " ip route show default; systemctl list-timers --no-legend 'tinderbox-fabric*'"
+    " ip route show default; systemctl list-timers --no-legend 'tinderbox-fabric*';"
+    " ls /etc/systemd/system | grep fabric"
 )
 
 

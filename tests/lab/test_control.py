@@ -7,8 +7,10 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +18,14 @@ from modules.converge.lock import held, lock_identity, lock_name
 from modules.fleet import load_fleet
 from modules.fleet.shared import shared_folder
 from modules.lab.layout import ROOT
-from modules.operations.host_hold import _FROM_INPUT
+from modules.operations.hold import _FROM_INPUT
 from modules.spec.holder import Holder
+from tests.lab.builds import await_job, is_at, stage, write_single
 from tests.lab.lab_driver import Lab
 
 pytestmark = pytest.mark.lab
 HOST = "spark-2"
+PROGRAM = "/usr/local/lib/tinderbox/hold_host.py"
 SETTINGS = "/etc/tinderbox/network.env"
 ANNA = Holder("anna", "elsewhere", 4711, "deploys/spark.py", time.time(), "/home/anna/office.yaml")
 
@@ -92,3 +96,36 @@ def test_a_second_run_on_this_controller_is_refused_and_looking_is_not(lab: Lab,
         assert "Connecting to hosts" not in run.stderr
         assert lab.converge("deploys/site.py", "--dry", fleet=fleet).rc == 2
     assert lab.converge("deploys/site.py", fleet=fleet).rc == 0
+
+
+def answer_of(lab: Lab, holder: Holder) -> dict[str, Any]:
+    """What another controller is told that asks for the host, and goes."""
+    command = f"sudo python3 {PROGRAM} {shlex.quote(holder.document().strip())} < /dev/null"
+    return dict(json.loads(lab.ssh(HOST, command).stdout))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_run_whose_connection_broke_holds_the_host_again_or_goes_on_no_further(lab: Lab, taken: bool) -> None:
+    fleet, _ = write_single(lab, HOST, f"tiny-hold-{taken}".lower(), "RUN sleep 20\n")
+    cut = "pkill -x -f 'sshd: spark.*'"
+    # Every session ends, and in the other case another controller is there before the run is again.
+    words = f"{cut}; sleep 90 | python3 {PROGRAM} '{ANNA.document().strip()}'" if taken else cut
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(stage, lab, fleet)
+        await_job(lab, HOST, is_at("sleep"))
+        lab.ssh(HOST, f"sudo systemd-run --quiet --collect --unit=anna sh -c {shlex.quote(words)}", check=False)
+        if not taken:
+            time.sleep(8)
+            answer = answer_of(lab, ANNA)
+        run = running.result()
+    if not taken:
+        assert run.rc == 0, run.text
+        assert (answer["holds"], answer["holder"]["deploy"]) == (False, "deploys/image.py")
+        return
+    lab.ssh(HOST, "sudo systemctl stop anna")
+    assert run.rc == 1, run.text
+    assert "another run changes this host: anna@elsewhere, process 4711" in run.text
+    assert "This run's connection broke, and it goes on no further here." in run.text
+    again = stage(lab, fleet)
+    assert again.rc == 0, again.text

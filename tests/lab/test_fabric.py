@@ -188,3 +188,34 @@ def test_a_change_that_fails_or_that_nobody_confirms_is_taken_back(cabled: Lab) 
     assert settle(cabled, fleet).rc == 0
     assert changes(settle(cabled, fleet)) == 0
     assert settle(cabled, none).rc == 0
+
+
+def test_a_restart_takes_back_what_nobody_has_confirmed_before_the_network_is_configured(cabled: Lab) -> None:
+    none = fleet_with(cabled, "none", PAIR, None)
+    assert settle(cabled, none, "--limit", "spark-1").rc == 0
+    wish: dict[str, Any] = {
+        "path": NETPLAN, "move": [], "confirm_s": 600,
+        "text": (SNAPSHOTS / "pair-by-f0.yaml").read_text(),
+        "ports": {"enp1s0f0np0": {"address": "192.168.100.1/24", "mtu": 9000}},
+    }  # fmt: skip
+    # On a lab host networkd has no interface to wait for.
+    waits = "systemd-networkd-wait-online"
+    cabled.ssh("spark-1", f"sudo systemctl enable systemd-networkd; sudo systemctl mask {waits}")
+    try:
+        cabled.ssh("spark-1", f"echo {shlex.quote(json.dumps(wish))} | sudo python3 {PROGRAM} apply")
+        assert addresses(cabled, "spark-1")["enp1s0f0np0"] == ("192.168.100.1/24", 9000)
+        cabled.restart("spark-1")
+        lay(cabled, ("spark-1/f0", "spark-2/f1"))
+        left = of_the_host(cabled, "spark-1")
+        assert not any("/etc/netplan" in line or "fabric" in line or "10-netplan" in line for line in left), left
+        assert cabled.ssh("spark-1", "systemctl is-active systemd-networkd").stdout == "active\n"
+        time.sleep(2)
+        assert addresses(cabled, "spark-1") == {}
+        told = cabled.ssh("spark-1", "sudo journalctl -o cat -n 2000 --no-pager").stdout.splitlines()
+        order = [
+            max(number for number, line in enumerate(told) if line.startswith(did))
+            for did in ("Finished tinderbox-fabric-unconfirmed.service", "Starting systemd-networkd.service")
+        ]
+        assert order == sorted(order), told
+    finally:
+        cabled.ssh("spark-1", f"sudo systemctl disable systemd-networkd; sudo systemctl unmask {waits}", check=False)

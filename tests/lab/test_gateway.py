@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import json
+import os
 import re
 import shlex
+import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
+from modules.lab.layout import ROOT
 from tests.lab.behind_gateway import (
     AGENT_PORT,
     GATEWAY_HOST,
@@ -53,9 +57,9 @@ def endpoint(wide_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fleet
 
 
-def await_up(lab: Lab, servers: int = 2) -> None:
+def await_up(lab: Lab, servers: int = 2, within_s: float = 60) -> None:
     """Until the gateway sends requests to so many servers."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + within_s
     while len(taking(lab)) != servers:
         assert time.monotonic() < deadline, shown(lab)
         time.sleep(0.5)
@@ -229,6 +233,26 @@ def test_a_server_that_dies_costs_what_was_in_flight_there(wide_lab: Lab, endpoi
     await_up(wide_lab)
 
 
+def test_a_controller_that_is_killed_while_it_measures_a_good_release_leaves_no_host_drained(
+    wide_lab: Lab, endpoint: Path
+) -> None:
+    words = [str(Path(sys.executable).with_name("pyinfra")), "inventory.py", "deploys/measure.py", "-y"]
+    environment = {**os.environ, **wide_lab.environment(endpoint)}
+    with subprocess.Popen(
+        [*words, "--limit", "spark-2"], cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as child:  # fmt: skip
+        await_up(wide_lab, 1)
+        assert taking(wide_lab) == ["spark-3"]
+        assert child.poll() is None
+        os.killpg(child.pid, signal.SIGKILL)
+    # The job goes on unattended, and the host takes requests 3 minutes after its end.
+    await_up(wide_lab, within_s=480)
+    assert asked(wide_lab, ALICE).status_code == 200
+    run = deployed(wide_lab, endpoint)
+    assert run.rc == 0, run.text
+
+
 def test_more_than_the_limit_is_refused_to_that_client_alone(wide_lab: Lab, endpoint: Path) -> None:
     clients = {"alice": {"key": "alice-key", "requests_per_minute": 3}, "bob": {"key": "bob-key", "concurrent": 1}}
     fleet = fleet_of(wide_lab, "limits", gateway=gateway_settings(clients=clients))
@@ -311,7 +335,8 @@ def test_without_its_key_nothing_of_it_stays(wide_lab: Lab, endpoint: Path) -> N
     left = (
         "ls -d /etc/tinderbox/gateway /etc/tinderbox/agent.json /etc/systemd/system/tinderbox-agent.*"
         " /etc/systemd/system/*.wants/tinderbox-agent* /etc/systemd/system/*.wants/tinderbox-gateway*"
-        " /etc/systemd/system/tinderbox-gateway* /run/tinderbox/drain /run/tinderbox-agent /run/tinderbox-gateway"
+        " /etc/systemd/system/tinderbox-gateway* /run/tinderbox/drain /run/tinderbox/drain-measured"
+        " /run/tinderbox-agent /run/tinderbox-gateway"
         " /usr/sbin/haproxy /etc/haproxy 2>/dev/null; ss -Hltn | grep -E ':(8080|8405|5588) '"
     )
     for host in (GATEWAY_HOST, *SPARKS):

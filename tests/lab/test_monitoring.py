@@ -1,7 +1,6 @@
 """A host with a real vLLM, watched by Debian's Prometheus: panels have data, alerts fire and clear, all can go again.
 
-The GPU is simulated, and so are the figures of it. Alerts that are not made here are tested by promtool alone
-(test_monitoring_rules.py): LoadStopped, which takes a load that runs out of memory.
+The GPU is simulated, and so are the figures of it. The gateway's panels are asked for in test_monitoring_gateway.py.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.long]
 HOST, SERVICE = "spark-1", "gpt-oss"
 METRICS = "/var/lib/tinderbox/metrics"
 APPS = [[4711, "VLLM::EngineCor", 89093]]
-# One that takes a load that runs out of memory.
-BY_PROMTOOL = {"LoadStopped"}
+MEMORY = f"/etc/tinderbox/{SERVICE}.memory.json"
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +161,7 @@ OF_A_SERVICE = {
     "ServiceFailed",
     "RestartLoop",
     "GateOld",
+    "LoadStopped",
 }
 
 
@@ -225,11 +224,27 @@ def test_a_server_that_is_stopped_and_one_that_crashes_again_and_again(eyes: Wat
     eyes.await_clear("EngineNotReady", "ServiceFailed", "RestartLoop", patience_s=600)
 
 
+@pytest.mark.usefixtures("quiet")
+def test_a_load_that_leaves_the_system_less_than_its_reserve(eyes: WatchedHost, served: Served) -> None:
+    def reserve_more_than_there_is(text: str) -> str:
+        total = int(eyes.series("tinderbox_memory_total_bytes")[0]["value"][1])
+        return json.dumps({**json.loads(text), "reserve": 8 * total})
+
+    eyes.lab.ssh(HOST, f"sudo systemctl stop {served.unit}")
+    with edited(eyes, MEMORY, reserve_more_than_there_is):
+        eyes.lab.ssh(HOST, f"sudo systemctl start --no-block {served.unit}")
+        assert SERVICE in eyes.await_alert("LoadStopped")["annotations"]["summary"]
+        eyes.lab.ssh(HOST, f"sudo systemctl stop {served.unit}")
+    eyes.lab.ssh(HOST, f"sudo systemctl reset-failed {served.unit}; sudo systemctl start --no-block {served.unit}")
+    served.await_ready()
+    eyes.await_clear("LoadStopped", "ServiceFailed", "RestartLoop", "EngineNotReady", patience_s=600)
+
+
 def test_no_alert_is_left_out() -> None:
     all_of_them = {one.name.removeprefix("Tinderbox") for one in alerts_of(Watched("x", ()), Alerts(nightly_hours=1))}
     elsewhere = {"MemoryBelowReserve", "GateOld", "DiskNearlyFull", "NightlyCheckMissing", "Drift"}
-    elsewhere |= {"EngineNotReady", "ServiceFailed", "RestartLoop"}
-    assert all_of_them == set(MADE) | elsewhere | BY_PROMTOOL
+    elsewhere |= {"EngineNotReady", "ServiceFailed", "RestartLoop", "LoadStopped"}
+    assert all_of_them == set(MADE) | elsewhere
 
 
 @pytest.mark.usefixtures("undisturbed")

@@ -28,7 +28,7 @@ GATE = {
     "most_runs": 3,
     "thresholds": {"tg128@pp2048 c1": {"min": 5}, "pp2048 c1": {"min": 5}, "ttfr@pp2048 c1": {"max": 600000}},
 }  # fmt: skip
-ALERTS: dict[str, Any] = {"for_s": 5, "nightly_hours": 1, "restart_minutes": 5}
+ALERTS: dict[str, Any] = {"for_s": 5, "nightly_hours": 1, "restart_minutes": 5, "load_stop_minutes": 5}
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from modules.fabric.netplan import NETPLAN, netplan_text
 from modules.fabric.wish import FILES, LIMITS, Configured
 from modules.facts.fabric import FabricState, FabricSurvey, Ping, fabric_state
 from modules.facts.files import FileState
+from modules.facts.netplan import NetplanUnapplied
 from modules.operations import fabric as operations
 from modules.operations.fabric import PROGRAM, fabric_answers, fabric_settled, wanted_files
 from modules.spec.fabric import Fabric
@@ -48,8 +49,10 @@ def settled(wanted: Fabric = PAIR, bare: FabricState = BARE) -> FabricState:
     return replace(bare, ports=there, text=text, files={**files, NETPLAN: as_file(text, "600")}, pings=pings)
 
 
-def given(state: FabricState | None, wanted: Fabric | None = PAIR) -> tuple[StubHost, list[str]]:
-    host = StubHost({FabricSurvey: state})
+def given(
+    state: FabricState | None, wanted: Fabric | None = PAIR, unapplied: dict[str, str] | None = None
+) -> tuple[StubHost, list[str]]:
+    host = StubHost({FabricSurvey: state, NetplanUnapplied: unapplied or {}})
     commands = commands_of(host, fabric_settled, fabric=wanted, member="spark-1")
     return host, [command.get_raw_value() for command in commands]
 
@@ -59,7 +62,21 @@ def test_a_bare_host_is_shown_the_diff_and_gets_the_files_and_a_guarded_change()
     assert [command.split()[-2] for command in commands[:-2]] == [ENVIRONMENT, LIMITS]
     assert commands[-2:] == [f"/usr/bin/python3 {PROGRAM} apply", f"/usr/bin/python3 {PROGRAM} confirm"]
     assert "+      addresses: [192.168.100.1/24]" in host.logged
-    assert len(host.asked) == 1
+    assert [fact for fact, _ in host.asked] == [FabricSurvey, NetplanUnapplied]
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_what_others_have_written_and_not_applied_is_not_brought_about(undo: bool) -> None:
+    state = settled() if undo else BARE
+    theirs = {"/run/systemd/network/10-netplan-enP7s7.network": "enP7s7"}
+    host, (refused,) = given(state, None if undo else PAIR, theirs)
+    assert "say something new of enP7s7 that was not applied" in refused
+    assert "netplan try" in refused
+    assert host.logged == [] or not any("10-netplan" in line for line in host.logged)
+    # What concerns the fabric's own ports is ours to settle; and who needs no change is not asked.
+    own = {"/run/systemd/network/10-netplan-enp1s0f0np0.network": "enp1s0f0np0"}
+    assert "confirm" in given(state, None if undo else PAIR, own)[1][-1]
+    assert given(settled(), unapplied=theirs)[1] == []
 
 
 def test_a_host_that_has_it_gets_nothing_and_is_asked_once() -> None:
@@ -76,7 +93,7 @@ def test_a_host_without_a_fabric_that_never_had_one_gets_nothing() -> None:
 
 
 def test_taking_the_key_out_takes_all_away() -> None:
-    host = StubHost({FabricSurvey: settled()})
+    host = StubHost({FabricSurvey: settled(), NetplanUnapplied: {}})
     (*files, undo, confirm) = commands_of(host, fabric_settled, fabric=None, member="spark-1")
     assert [file.get_raw_value().split()[-1] for file in files] == [ENVIRONMENT, LIMITS]
     wish = json.loads(undo.connector_arguments["_stdin"])
@@ -117,7 +134,7 @@ def test_what_can_not_be_is_refused_and_nothing_is_changed(change: dict[str, Any
 
 def test_files_of_others_are_moved_away_where_that_is_asked_for() -> None:
     theirs = (Configured("/etc/netplan/60-own.yaml", ("enp1s0f0np0",), alone=True),)
-    host = StubHost({FabricSurvey: replace(BARE, foreign=theirs)})
+    host = StubHost({FabricSurvey: replace(BARE, foreign=theirs), NetplanUnapplied: {}})
     adopting = fabric("direct", adopt=True)
     *_, change, _ = commands_of(host, fabric_settled, fabric=adopting, member="spark-1")
     assert json.loads(change.connector_arguments["_stdin"])["move"] == ["/etc/netplan/60-own.yaml"]

@@ -118,11 +118,16 @@ def test_pyinfra_ends_with_our_words_when_the_fleet_file_is_wrong(tmp_path: Path
 
 
 def test_pyinfra_ends_when_a_secret_is_missing(fleet_file: Path) -> None:
-    done = pyinfra(fleet_file, "debug-inventory", TINDERBOX_TEST_KEY="")
+    done = pyinfra(fleet_file, str(ROOT / "deploys/engine.py"), "-y", TINDERBOX_TEST_KEY="")
 
     assert done.returncode == 1
+    assert "Connecting to hosts" not in done.stderr
     assert f"{fleet_file}:3: secrets.api-key: secret api-key is missing: environment variable" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_looking_at_a_fleet_file_needs_no_secret(fleet_file: Path) -> None:
+    assert pyinfra(fleet_file, "debug-inventory", TINDERBOX_TEST_KEY="").returncode == 0
 
 
 def test_pyinfra_names_a_host_that_does_not_resolve_and_ends_not_0(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -381,3 +382,36 @@ def test_a_job_whose_controller_is_gone_ends_when_another_measurement_begins(tmp
         with pytest.raises(SystemExit, match="the host went down"), Delivery("svc", "b", tmp_path):
             pass
     assert list(tmp_path.rglob("*.client")) == []
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_host_behind_a_gateway_is_told_while_it_waits_and_while_it_is_measured(
+    monkeypatch: pytest.MonkeyPatch, drained: bool
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(gate_client, "ask", lambda host, command, pause: told.append(command.get_raw_value()))
+    monkeypatch.setattr(gate_client, "_STAYS_S", 0.0)
+    monkeypatch.setattr(gate_client, "_LOOK_S", 0.01)
+    new = replace(PASSED, result=None)
+    _, client = given(new, new)
+    stays = gate_client._Stays(SimpleNamespace(name="spark-1"), replace(client, drained=drained))  # type: ignore[arg-type]
+    assert gate_client._turn.acquire()
+    waiting = gate_client._turn_after(stays)
+    thread = threading.Thread(target=waiting.__enter__)
+    thread.start()
+    deadline = time.monotonic() + (20 if drained else 0.2)
+    while not told and time.monotonic() < deadline:
+        time.sleep(0.01)
+    gate_client._turn.release()
+    thread.join()
+    waiting.__exit__(None, None, None)
+    assert set(told) == ({"/usr/bin/python3 /usr/local/lib/tinderbox/drain.py stay gpt-oss"} if drained else set())
+    assert not gate_client._turn.locked()
+
+
+def test_the_client_of_a_host_behind_a_gateway_knows_that_it_is_drained() -> None:
+    behind = replace(PASSED, result=None, has_gateway=True)
+    host = StubHost({ServiceGate: [behind, behind], GateEvidence: Evidence()})
+    commands = commands_of(host, gate.gate_passed, plan=service_plan(), gate=CONTROLLER, home=HOME, asked=False)
+    measured = next(one for one in commands if isinstance(one, FunctionCommand))
+    assert measured.args[1][1].drained

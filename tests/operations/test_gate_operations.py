@@ -112,7 +112,7 @@ def test_a_new_release_is_measured_judged_and_noted() -> None:
 def test_behind_a_gateway_it_is_drained_before_it_is_measured() -> None:
     behind = replace(PASSED, last_good=None, result=None, has_gateway=True)
     _, (hold, start, follow, _) = given(behind, with_result(PASSED, judgement=None))
-    assert hold.get_raw_value() == "/usr/bin/python3 /usr/local/lib/tinderbox/drain.py hold gpt-oss"
+    assert hold.get_raw_value() == "/usr/bin/python3 /usr/local/lib/tinderbox/drain.py hold gpt-oss --measure"
     assert "run_gate.py" in start.get_raw_value()
     # What comes to nothing has the good release back in its gateways' turn.
     assert follow.function is drain.measured

@@ -167,8 +167,10 @@ def test_pyinfra_alone_may_change_one_batch_and_hosts_with_nothing_to_change(mon
 
 def soaked(monkeypatch: pytest.MonkeyPatch, *looks: ServiceReleases | None, seconds: float = 600.0) -> tuple[Any, ...]:
     slept: list[float] = []
-    monkeypatch.setattr(rollout, "time", SimpleNamespace(sleep=slept.append, time=lambda: 0.0, strftime=lambda *_: "",
-                                                         localtime=lambda _: None))  # fmt: skip
+    monkeypatch.setattr(rollout, "time", SimpleNamespace(
+        sleep=slept.append, time=lambda: 0.0, strftime=lambda *_: "", localtime=lambda _: None,
+        monotonic=lambda: sum(slept),
+    ))  # fmt: skip
     host = StubHost({HostReleases: [None if one is None else {PLAN.name: one} for one in looks]})
     return commands_of(host, service_soaked, plan=PLAN, seconds=seconds), host, slept
 
@@ -182,6 +184,13 @@ def test_a_canary_is_watched_until_it_has_served_for_long_enough(monkeypatch: py
     assert commands == []
     assert "has served release" in host.noops[0]
     assert len(slept) == 3
+
+
+def test_a_host_whose_clock_was_set_back_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands, host, slept = soaked(monkeypatch, *[young(0.0)] * 1000)
+    assert commands == []
+    assert 600 <= sum(slept) < 660
+    assert "has served release" in host.noops[0]
 
 
 def test_one_that_has_served_for_so_long_already_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

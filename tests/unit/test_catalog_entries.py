@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -285,3 +286,30 @@ def test_baselines_name_engines_models_and_gates_that_there_are() -> None:
         assert baseline.engine in CATALOG.engines
         assert baseline.model in CATALOG.models
         assert baseline.gate is None or baseline.gate in CATALOG.gates
+
+
+@pytest.mark.parametrize(
+    "value", ["8192", "-1", "32k", "2K", "1.5Gi", "1e3", ".9", "0.85", "1_000", "+4", 7, 0.5, False]
+)
+@pytest.mark.parametrize("engine", list(CATALOG.flags))
+def test_whatever_an_engine_may_read_as_a_number_is_taken(engine: str, value: Any) -> None:
+    known = CATALOG.flags[engine]
+    assert known.numbers
+    assert not any(known.lacks_number(flag, value) for flag in known.names)
+
+
+@pytest.mark.parametrize("value", ["two", "", "auto", "8 GiB", "k", "none", "--", True, ("1", "2")])
+@pytest.mark.parametrize("engine", list(CATALOG.flags))
+def test_what_no_engine_can_read_as_one_is_not(engine: str, value: Any) -> None:
+    known = CATALOG.flags[engine]
+    lacking = {flag for flag in known.names if known.lacks_number(flag, value)}
+    assert lacking == known.numbers - ({"max-model-len"} if value == "auto" else set())
+
+
+def test_flags_that_take_words_are_no_numbers() -> None:
+    for engine, words in {
+        "vllm": ("dtype", "quantization", "optimization-level", "compilation-config", "tool-call-parser"),
+        "sglang": ("dtype", "cuda-graph-bs", "mem-fraction"),
+        "llama-cpp": ("n-gpu-layers", "gpu-layers", "flash-attn", "temp", "tensor-split"),
+    }.items():
+        assert not CATALOG.flags[engine].numbers & set(words)

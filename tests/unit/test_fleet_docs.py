@@ -13,7 +13,7 @@ from modules.spec.fleet import FleetFile
 from modules.spec.settings import HostSettings, Service
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = ("fleet-file", "catalog", "models", "airgap", "monitoring", "rolling", "pairs", "gateway", "fabric")
+PAGES = ("fleet-file", "catalog", "models", "airgap", "monitoring", "rolling", "pairs", "gateway", "fabric", "begin")
 EXAMPLES = [
     (name, number, block)
     for name in (f"{page}.md" for page in PAGES)
@@ -52,6 +52,7 @@ def test_docs_have_examples_of_layers_recipes_secrets_models_and_gates() -> None
         ("pairs.md", 0),
         ("gateway.md", 0),
         ("fabric.md", 0),
+        ("begin.md", 0),
     ]
 
 

@@ -215,11 +215,11 @@ def test_words_that_older_yaml_took_for_booleans_are_words(tmp_path: Path) -> No
         fleet: office
         defaults:
           services:
-            gpt-oss: {engine: llama-cpp, model: gpt-oss-120b-gguf, flags: {flash-attn: off, threads: 12:30}}
+            gpt-oss: {engine: llama-cpp, model: gpt-oss-120b-gguf, flags: {flash-attn: off, log-prefix: 12:30}}
         hosts: {spark-1: {}}
         """
 
     assert load(tmp_path, text).hosts["spark-1"].settings.services["gpt-oss"].flags == {
         "flash-attn": "off",
-        "threads": "12:30",
+        "log-prefix": "12:30",
     }

@@ -56,6 +56,7 @@ def test_a_service_names_a_model_of_its_own_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
+        ("tool-call-parser: hermes", "seed: much", "7: --seed takes a number, and 'much' is none; correct it"),
         ("model: small}", "model: smal}", "12: unknown model 'smal'; did you mean small?"),
         ("  small:\n", "  gpt-oss-20b:\n", "3: the catalog has a model of this name; choose another name"),
         ("    context:", "    token: hub\n    context:", "8: this is no name of a secret of this fleet"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from modules.fleet import FleetError, load_fleet
+from modules.fleet.needs import WITH_SECRETS, needs_secrets
+from modules.lab.layout import ROOT
 
 # Made up, in the forms that their issuers use; put together here so that no scanner takes them for real ones.
 HUB_TOKEN = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz012345"
@@ -40,6 +43,13 @@ def write(folder: Path, text: str) -> Path:
 def told(path: Path) -> list[str]:
     with pytest.raises(FleetError) as caught:
         load_fleet(path)
+    return str(caught.value).splitlines()
+
+
+def missing(path: Path) -> list[str]:
+    fleet = load_fleet(path)
+    with pytest.raises(FleetError) as caught:
+        fleet.fetch_needed()
     return str(caught.value).splitlines()
 
 
@@ -166,7 +176,7 @@ def test_missing_secret_is_refused_with_where_it_was_looked_for(
     (tmp_path / "two-lines.txt").write_text("one\ntwo\n")
     path = write(tmp_path, FLEET.format(reference=reference))
 
-    (line,) = told(path)
+    (line,) = missing(path)
 
     assert line.startswith(f"{path}:3: secrets.api-key: secret api-key is missing: ")
     assert looked in line
@@ -245,4 +255,54 @@ def test_token_of_a_model_must_be_declared_and_found(tmp_path: Path, monkeypatch
 
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other", text.replace("token: TOKEN\n", "token: hub\n"))
-    assert "secret hub is missing: environment variable TINDERBOX_TEST_UNSET" in told(other)[0]
+    assert "secret hub is missing: environment variable TINDERBOX_TEST_UNSET" in missing(other)[0]
+
+
+def test_reading_a_fleet_file_fetches_no_secret(tmp_path: Path) -> None:
+    path = write(tmp_path, FLEET.format(reference="{command: [sh, -c, 'touch fetched; echo value']}"))
+    fleet = load_fleet(path)
+    assert fleet.needed == ("api-key",)
+    assert not (tmp_path / "fetched").exists()
+    fleet.fetch_needed()
+    assert (tmp_path / "fetched").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "needs"),
+    [
+        (["inventory.py", "deploys/spark.py", "-y"], True),
+        (["inventory.py", "deploys/turn.py"], True),
+        (["inventory.py", "deploys/gateway.py", "--dry"], True),
+        (["inventory.py", "deploys/gate.py"], True),
+        (["inventory.py", "deploys/preflight.py"], False),
+        (["inventory.py", "deploys/report.py", "-y"], False),
+        (["inventory.py", "deploys/rollback.py", "-y"], False),
+        (["inventory.py", "deploys/clean_weights.py", "-y"], False),
+        (["inventory.py", "deploys/site.py", "deploys/weights.py"], True),
+        (["inventory.py", "deploys/none.py"], False),
+        (["inventory.py", "debug-inventory"], False),
+        (["inventory.py", "exec", "--", "true"], False),
+    ],
+)
+def test_secrets_are_fetched_for_deploys_that_hand_them_to_hosts(words: list[str], needs: bool) -> None:
+    given = [str(ROOT / word) if word.startswith("deploys/") else word for word in words]
+    assert needs_secrets(given) is needs
+
+
+def test_every_role_that_knows_a_secrets_value_is_known_to_need_it() -> None:
+    """Else a run that lacks one would find out in its middle. By what the roles' operations import."""
+    asking = {
+        path.stem
+        for path in (ROOT / "modules/operations").glob("*.py")
+        if re.search(r"\.secret\(|service_secrets", path.read_text())
+    }
+    assert "engine" in asking
+    found = set()
+    for path in (ROOT / "roles").rglob("*.py"):
+        text = path.read_text()
+        imported = set(re.findall(r"^from modules\.operations\.(\w+) import", text, re.MULTILINE))
+        if imported & asking or ".secret(" in text:
+            place = path.relative_to(ROOT / "roles").with_suffix("")
+            found.add(".".join(part for part in place.parts if part != "__init__"))
+    # What is missing on this machine keeps nobody from a diagnosis; the others take what needs none.
+    assert found - {"adopt", "diagnose", "disk", "releases", "weights.clean", "weights.hashed"} <= WITH_SECRETS

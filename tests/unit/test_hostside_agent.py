@@ -16,8 +16,10 @@ from modules.hostside import agent
 from modules.hostside.agent import DRAIN, READY, UnitStates, answer, note_told
 
 if TYPE_CHECKING:
+    from modules.hostside.drain_mark import Mark
     from modules.hostside.watch_note import note_check, note_file
 else:
+    from drain_mark import Mark
     from watch_note import note_check, note_file
 
 SETTINGS = {"services": {"gpt-oss": {}}, "gateways": ["127.0.0.1"]}
@@ -38,6 +40,16 @@ def test_a_marked_one_takes_nothing_new_whatever_its_unit_does(tmp_path: Path) -
     (tmp_path / "drain").mkdir()
     (tmp_path / "drain" / "gpt-oss").write_text("{}")
     assert said(tmp_path) == said(tmp_path, unit="activating") == DRAIN
+
+
+def test_one_that_is_measured_takes_nothing_new_for_as_long_as_somebody_says_that_it_is(tmp_path: Path) -> None:
+    mark = Mark("gpt-oss", tmp_path / "drain")
+    mark.put(measure=True)
+    assert said(tmp_path) == DRAIN
+    (tmp_path / "drain-measured" / "gpt-oss").write_text(json.dumps({"until": time.monotonic() - 1}))
+    assert said(tmp_path) == READY
+    mark.stay()
+    assert said(tmp_path) == DRAIN
 
 
 def test_one_that_generates_nothing_is_down_and_ready_once_it_does(tmp_path: Path) -> None:

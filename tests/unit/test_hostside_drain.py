@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,13 @@ from modules.hostside import connections
 if TYPE_CHECKING:
     from modules.hostside import drain
     from modules.hostside.drain import Door, Engine
+    from modules.hostside.drain_lease import StayDrained
+    from modules.hostside.drain_mark import LEASE_S
 else:
     import drain
     from drain import Door, Engine
+    from drain_lease import StayDrained
+    from drain_mark import LEASE_S
 
 SERVICE, GATEWAY = "gpt-oss", "10.0.0.10"
 TCP = """\
@@ -110,6 +115,67 @@ def test_without_a_gateway_nothing_is_marked(tmp_path: Path) -> None:
         door.close()
         assert not door.is_closed
     assert host.said == []
+
+
+def test_the_mark_of_a_measurement_ends_with_whoever_measures(tmp_path: Path) -> None:
+    host = Host(tmp_path, [0])
+    host.door().hold(host.said.append, measure=True)
+    for _ in range(20):
+        host.now += LEASE_S - 1
+        assert host.door().is_closed
+        host.door().mark.stay()
+    # Killed: nobody says any more that it is measured, nor opens it.
+    host.now += LEASE_S + 1
+    assert not host.door().is_closed
+    # The next run's measurement begins as the first did.
+    host.door().hold(host.said.append, measure=True)
+    assert host.door().is_closed
+    host.door().open()
+    assert not host.door().is_closed
+    host.door().mark.stay()
+    assert not host.door().is_closed
+
+
+def test_a_measurement_waits_for_what_runs_as_long_as_it_may(tmp_path: Path) -> None:
+    host = Host(tmp_path, [1] * 2000 + [0])
+    (tmp_path / "agent.json").write_text(
+        (tmp_path / "agent.json").read_text().replace('"drain_s": 60', '"drain_s": 3600')
+    )
+    # Each pause looks whether it is closed still.
+    assert host.door().hold(host.said.append, measure=True) == 0
+    assert host.now > 100 + LEASE_S + 100
+
+
+def test_a_mark_without_an_end_is_not_given_one_by_a_measurement(tmp_path: Path) -> None:
+    host = Host(tmp_path, [0])
+    host.door().hold(host.said.append)
+    host.door().hold(host.said.append, measure=True)
+    host.door().mark.stay()
+    host.now += 100 * LEASE_S
+    assert host.door().is_closed
+
+
+def test_a_server_that_is_stopped_while_it_is_measured_stays_drained(tmp_path: Path) -> None:
+    host = Host(tmp_path, [0])
+    host.door().hold(host.said.append, measure=True)
+    host.door().hold(host.said.append)
+    host.door().mark.stay()
+    host.now += 100 * LEASE_S
+    assert host.door().is_closed
+    assert host.door().mark.since == 100.0  # what the gateways were told since then holds
+
+
+def test_who_measures_says_so_again_and_again(tmp_path: Path) -> None:
+    mark = Host(tmp_path, [0]).door().mark
+    mark.put(measure=True)
+    lease = tmp_path / "drain-measured" / SERVICE
+    lease.unlink()
+    with StayDrained(mark, again_s=0.01):
+        deadline = time.monotonic() + 20
+        while not lease.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert lease.exists()
+    assert mark.counts
 
 
 @pytest.mark.parametrize(("requests", "open_", "busy"), [(None, 2, 2), (None, 0, 0), (0, 1, 1), (3, 1, 3)])

@@ -21,6 +21,7 @@ from modules.hostside.exposition import Family, parsed, text_of
 from modules.hostside.gpu_metrics import gpu_families
 from modules.hostside.host_metrics import host_families
 from modules.hostside.ledger import point
+from modules.hostside.load_stops import note_load_stop
 from modules.hostside.service_metrics import Services, state_of
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -308,10 +309,12 @@ def test_releases_and_what_became_of_them_are_counted_and_read_only_when_they_ch
     ])  # fmt: skip
     entry(tmp_path, "bbb", [
         {"event": "activated"},
-        {"event": "failed to start", "note": "stopped the engine: it was loading, and 1.87 GiB were left"},
+        {"event": "failed to start", "note": "nothing answered"},
         {"event": "rolled back"},
     ])  # fmt: skip
     point(tmp_path / "ledger/gpt-oss/current", "aaa.json")
+    # Of a release that is good: its events tell nothing of later starts.
+    note_load_stop("gpt-oss", tmp_path)
     services = Services(tmp_path, lambda *_: shown("active", "running"))
     found = read(text_of(services.families({"gpt-oss": {"gate": False}})))
     of = (("service", "gpt-oss"),)

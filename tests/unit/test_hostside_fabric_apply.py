@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modules.hostside.fabric_apply import HOME, apply, confirm, rollback
+from modules.hostside.fabric_apply import apply, confirm, rollback
+from modules.hostside.fabric_guard import HOME, unit_text
 
 # As the program imports it on a host, so that it is the very class whose errors it knows.
 if TYPE_CHECKING:
@@ -60,6 +61,19 @@ class Machine:
         return {path.name: path.read_text() for path in (self.folder / "etc/netplan").iterdir()}
 
     @property
+    def units(self) -> set[str]:
+        return {path.name for path in self.path("/etc/systemd/system").iterdir()}
+
+    def boots(self) -> None:
+        """What systemd does at boot with what is enabled: its memory, transient timers in it, is lost."""
+        self.said.clear()
+        for link in self.path("/etc/systemd/system/multi-user.target.wants").glob("*"):
+            text = self.path(str(link.readlink())).read_text()
+            assert "/fabric_apply.py boot\n" in text
+            if self.path(text.split("ConditionPathExists=")[1].split("\n")[0]).exists():
+                rollback(self.host, at_boot=True)
+
+    @property
     def notes(self) -> set[str]:
         return {path.name for path in self.path(HOME).iterdir()} if self.path(HOME).exists() else set()
 
@@ -87,9 +101,11 @@ def test_a_change_is_tried_elsewhere_guarded_made_and_confirmed(machine: Machine
     order = [next(i for i, line in enumerate(machine.said) if line.startswith(step)) for step in steps]
     assert order == sorted(order)
     assert not any("eth0" in line or "netplan apply" in line for line in machine.said)
+    assert machine.units == {"multi-user.target.wants", "tinderbox-fabric-unconfirmed.service"}
     confirm(machine.host)
     assert machine.said[-1] == "systemctl stop tinderbox-fabric-rollback.timer"
     assert machine.notes == {"former.json"}
+    assert machine.units == {"multi-user.target.wants"}
 
 
 def test_what_nobody_confirms_is_taken_back_and_confirming_then_is_an_error(machine: Machine) -> None:
@@ -149,7 +165,30 @@ def test_a_file_of_ours_is_taken_away_also_where_the_notes_are_lost(machine: Mac
     assert machine.files == {}
 
 
-@pytest.mark.parametrize("end", ["rollback", "next run"])
+def test_what_nobody_has_confirmed_when_the_host_restarts_is_taken_back_at_boot(machine: Machine) -> None:
+    machine.put(NETPLAN, "theirs\n")
+    apply(machine.host, wish(move=[OTHER]))
+    machine.boots()
+    assert (machine.files, machine.notes) == ({"40-cx7.yaml": "theirs\n"}, set())
+    # It comes before networkd, which it may therefore not wait for.
+    assert machine.said == ["netplan generate"]
+    assert machine.units == {"multi-user.target.wants"}
+
+    apply(machine.host, wish())
+    confirm(machine.host)
+    machine.boots()
+    assert (machine.files, machine.said) == ({"40-cx7.yaml": OURS}, [])
+
+
+def test_the_unit_for_the_boot_comes_before_whatever_configures_the_network() -> None:
+    lines = unit_text(Path("/usr/local/lib/tinderbox/fabric_apply.py")).splitlines()
+    before = next(line for line in lines if line.startswith("Before=network-pre"))
+    assert {"network-pre.target", "systemd-networkd.service", "NetworkManager.service"} <= set(before[7:].split())
+    assert "DefaultDependencies=no" in lines  # else it would come after basic.target
+    assert "ExecStart=/usr/bin/python3 /usr/local/lib/tinderbox/fabric_apply.py boot" in lines
+
+
+@pytest.mark.parametrize("end", ["rollback", "next run", "boot"])
 @pytest.mark.parametrize("undoing", [False, True])
 @pytest.mark.parametrize("cut", ["systemd-run", "netplan generate", "networkctl reload"])
 def test_a_cut_anywhere_is_taken_back_or_finished_by_the_next_run(
@@ -164,14 +203,15 @@ def test_a_cut_anywhere_is_taken_back_or_finished_by_the_next_run(
     with pytest.raises(KeyboardInterrupt):
         apply(machine.host, wish(wanted))
     machine.cuts = ""
-    if end == "rollback":
-        rollback(machine.host)
+    if end != "next run":
+        rollback(machine.host) if end == "rollback" else machine.boots()
+        # Cut before it was guarded, it had changed nothing either.
         assert machine.files == {"40-cx7.yaml": first or "theirs\n"}
     else:
         apply(machine.host, wish(wanted))
         confirm(machine.host)
         assert machine.files == {"40-cx7.yaml": wanted or "theirs\n"}
-    if (end == "rollback") == undoing:
+    if (end != "next run") == undoing:
         apply(machine.host, wish(None))
         confirm(machine.host)
     assert machine.files == {"40-cx7.yaml": "theirs\n"}

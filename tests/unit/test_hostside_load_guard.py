@@ -16,6 +16,7 @@ import pytest
 
 from modules.hostside import await_ready, load_guard
 from modules.hostside.load_guard import STOPPED, Dropper, Engine, Marks, watch
+from modules.hostside.load_stops import load_stops, note_load_stop
 from modules.hostside.memory_room import Room
 
 GIB = 1024**3
@@ -167,8 +168,23 @@ def test_the_program_stops_a_real_engine_for_a_real_want(
     assert "load-guard: stopped the engine" in done.stdout
 
 
-@pytest.mark.parametrize(("status", "told"), [(STOPPED, "the load guard stopped it"), (0, "the server has ended")])
-def test_await_ready_tells_whose_doing_the_end_was(status: int, told: str) -> None:
-    with subprocess.Popen([sys.executable, "-c", f"raise SystemExit({status})"]) as guard:
-        assert await_ready.why_gone(guard).startswith(told)
+@pytest.mark.parametrize(
+    ("status", "told", "count"), [(STOPPED, "the load guard stopped it", 2), (0, "the server has ended", 0)]
+)
+def test_await_ready_tells_whose_doing_the_end_was_and_counts_the_guards(
+    status: int, told: str, count: int, tmp_path: Path
+) -> None:
+    (tmp_path / "ledger/s").mkdir(parents=True)
+    for _ in range(2):
+        with subprocess.Popen([sys.executable, "-c", f"raise SystemExit({status})"]) as guard:
+            assert await_ready.why_gone(guard, lambda: note_load_stop("s", tmp_path)).startswith(told)
+    assert load_stops("s", tmp_path) == count
     assert await_ready.why_gone(None) == "the server has ended"
+
+
+def test_a_stop_that_can_not_be_counted_is_told_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "ledger").write_text("in the way")
+    with subprocess.Popen([sys.executable, "-c", f"raise SystemExit({STOPPED})"]) as guard:
+        told = await_ready.why_gone(guard, lambda: note_load_stop("s", tmp_path))
+    assert told.startswith("the load guard stopped it")
+    assert load_stops("s", tmp_path) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,9 @@ def test_a_worker_has_the_heads_story(acts: list[str], monkeypatch: pytest.Monke
     assert ledger.linked("last-good") == "r1"
     assert not ledger.entry_file("unknown").exists()
     assert not acts
+    # When the head was proved, by a clock of the head's own, says nothing here.
+    own = [{**event, "boot": "b", "up_s": "7"} for event in events]
+    ledger.entry_file("r1").write_text(json.dumps({**(ledger.entry("r1") or {}), "events": own}))
     told = pair_place.digest({"last_good": "r1", "events": {"r1": events}})
     one.tick()
     assert one.message["story"] == told

@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from modules.hostside.ledger import Ledger, point
+from modules.hostside import release_list
 from modules.hostside.release_list import proved_s
+
+# As the program imports it on a host.
+if TYPE_CHECKING:
+    from modules.hostside import ledger as ledgers
+    from modules.hostside.ledger import Ledger, point
+else:
+    import ledger as ledgers
+    from ledger import Ledger, point
 
 UP_S = 900
 
@@ -59,6 +68,28 @@ def test_what_was_not_found_good_or_is_so_no_more_is_not_proved(
 
 def test_what_is_not_the_last_good_one_is_not_proved(tmp_path: Path) -> None:
     assert proved_s(ledger_of(tmp_path, *GOOD, last_good="r0"), unit()) is None
+
+
+@pytest.mark.parametrize("set_by_s", [-7200.0, 0.0, 7200.0])
+def test_what_is_noted_now_hangs_on_no_clock_that_can_be_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_by_s: float
+) -> None:
+    ledger = ledger_of(tmp_path, *GOOD[:2])
+    boot = "b0"
+    up = [1000.0]
+    for module in (ledgers, release_list):
+        monkeypatch.setattr(module, "uptime", lambda: (boot, up[0]))
+    entered = {"ActiveState": "active", "ActiveEnterTimestampMonotonic": "900000000"}
+    ledger.mark("r1", "good")
+    wall = time.time() + set_by_s
+    monkeypatch.setattr(time, "time", lambda: wall)
+    up[0] = 1300.0
+    assert proved_s(ledger, entered) == 300.0
+    # Started again in the same boot.
+    assert proved_s(ledger, {**entered, "ActiveEnterTimestampMonotonic": "1250000000"}) == 50.0
+    # After a boot it has served since its start in it, whenever it was found good before.
+    boot, up[0] = "b1", 400.0
+    assert proved_s(ledger, {**entered, "ActiveEnterTimestampMonotonic": "100000000"}) == 300.0
 
 
 def test_a_clock_that_was_set_back_does_not_make_it_older(tmp_path: Path) -> None:

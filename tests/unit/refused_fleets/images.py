@@ -81,6 +81,28 @@ REFUSALS = (
         (4, "defaults.services.gpt-oss.image.recipe", "unknown image recipe 'vllm-mxfp5'; did you mean vllm-mxfp4?"),
     ),
     refusal(
+        "an image that is present, without its id",
+        """\
+        fleet: office
+        defaults:
+          services:
+            chat:
+              engine: vllm
+              model: gpt-oss-20b
+              image:
+                recipe:
+                  reference: vllm-node:latest
+                  present: true
+                  source: ours
+        hosts: {spark-1: {}}
+        """,
+        (
+            10,
+            "defaults.services.chat.image.recipe.present",
+            "an image that is present is named by reference, and its id by digest",
+        ),
+    ),
+    refusal(
         "own recipes: a template that is not there, one with a wrong name, both ways at once",
         """\
         fleet: office

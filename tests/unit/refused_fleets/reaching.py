@@ -6,6 +6,26 @@ from tests.unit.refused_fleets.refusal import refusal
 
 REFUSALS = (
     refusal(
+        "a password in place of a secret's name",
+        """\
+        fleet: office
+        ssh: {password: hunter-two}
+        secrets: {login: {env: LOGIN}}
+        hosts: {spark-1: {ssh: {sudo_password: login}}}
+        """,
+        (2, "ssh.password", "names no secret of secrets:; declare it there, as in {spark-password: {env: VARIABLE}}"),
+    ),
+    refusal(
+        "a host key without its hash's name, and a kind of sudo that there is not",
+        """\
+        fleet: office
+        ssh: {sudo: some}
+        hosts: {spark-1: {ssh: {host_key: XgYe1IuqKnaSIeM1CQqKl85dR+qwWPfUNjnBhUhlEZg}}}
+        """,
+        (2, "ssh.sudo", "not one of the choices; write one of 'listed' or 'all'"),
+        (3, "hosts.spark-1.ssh.host_key", "has not the right form; write a fingerprint as `ssh-keygen -lf` prints it"),
+    ),
+    refusal(
         "an address at which no other host reaches this one",
         """\
         fleet: office

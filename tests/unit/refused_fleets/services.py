@@ -409,6 +409,52 @@ REFUSALS = (
         (4, "defaults.services.gguf.model", "serves one GGUF file, and this model names none; take one whose entry"),
     ),
     refusal(
+        "words where an engine wants a number",
+        """\
+        fleet: office
+        defaults:
+          services:
+            gpt-oss:
+              engine: vllm
+              model: gpt-oss-120b
+              flags:
+                tensor-parallel-size: two
+                max-num-seqs: ''
+                seed: true
+                kv-cache-memory-bytes: [1, 2]
+                max-num-batched-tokens: auto
+            other:
+              engine: sglang
+              model: gpt-oss-120b
+              port: 8001
+              flags: {max-running-requests: four, watchdog-timeout: 5 minutes}
+            third:
+              engine: llama-cpp
+              model: gpt-oss-120b-gguf
+              port: 8002
+              flags: {parallel: all, n-gpu-layers: all}
+            fourth:
+              engine: vllm
+              port: 8003
+              model:
+                repository: a/b
+                size_gib: 1
+                served_as: b
+                source: mine
+                flags: {vllm: {max-num-seqs: few}}
+        hosts: {spark-1: {}}
+        """,
+        (8, "defaults.services.gpt-oss.flags.tensor-parallel-size", "takes a number, and 'two' is none; correct it"),
+        (9, "defaults.services.gpt-oss.flags.max-num-seqs", "takes a number, and '' is none"),
+        (10, "defaults.services.gpt-oss.flags.seed", "takes a number, and true is none"),
+        (11, "defaults.services.gpt-oss.flags.kv-cache-memory-bytes", "takes a number, and a list is none"),
+        (12, "defaults.services.gpt-oss.flags.max-num-batched-tokens", "takes a number, and 'auto' is none"),
+        (17, "defaults.services.other.flags.max-running-requests", "takes a number, and 'four' is none"),
+        (17, "defaults.services.other.flags.watchdog-timeout", "takes a number, and '5 minutes' is none"),
+        (22, "defaults.services.third.flags.parallel", "takes a number, and 'all' is none"),
+        (31, "defaults.services.fourth.model.flags.vllm.max-num-seqs", "takes a number, and 'few' is none"),
+    ),
+    refusal(
         "numbers that no flag can mean",
         """\
         fleet: office

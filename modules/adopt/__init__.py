@@ -1,0 +1,1 @@
+"""Servers that already run on a host, whoever started them: described as services, and taken over."""

@@ -1,0 +1,1 @@
+"""Finding Sparks on the local network, and writing them down as a fleet file."""

@@ -1,0 +1,90 @@
+"""Bring a model's files from another hub cache of this host, without fetching a byte: by links, else by copies.
+
+    link_weights.py --source FOLDER --repository OWNER/NAME --commit COMMIT --home HOME
+
+FOLDER holds `models--…`. Hard links cost nothing; on another filesystem a copy is made, as a reference where the
+filesystem can. Nothing is verified and nothing published here: the weights stage hashes what lies there, and fetches
+what is wrong. Nothing is changed in FOLDER. Exit status: 0 all is there; 1 with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modules.hostside.job_result import tell_result
+    from modules.hostside.progress import Progress
+else:
+    from job_result import tell_result
+    from progress import Progress
+
+_KEPT_FREE = 2 * 1024**3
+_ELSEWHERE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}
+
+
+def blobs_of(snapshot: Path) -> Iterator[tuple[str, Path]]:
+    """(name, file) of each blob that a commit's files are links to."""
+    for path in sorted(snapshot.rglob("*")):
+        if path.is_symlink() and path.is_file():
+            yield path.readlink().name, path.resolve()
+
+
+def bring(source: Path, folder: Path, progress: Progress) -> tuple[int, int]:
+    """Have every blob in `folder`. Returns how many were linked and copied. Raises `OSError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    blobs = dict(blobs_of(source))
+    missing = {name: file for name, file in blobs.items() if not (folder / name).exists()}
+    linked = copied = 0
+    total, done = sum(file.stat().st_size for file in missing.values()), 0
+    for name, file in missing.items():
+        place, part = folder / name, folder / f"{name}.tinderbox-link.incomplete"
+        part.unlink(missing_ok=True)
+        try:
+            os.link(file, part)
+            linked += 1
+        except OSError as error:
+            if error.errno not in _ELSEWHERE:
+                raise
+            size = file.stat().st_size
+            if shutil.disk_usage(folder).free < size + _KEPT_FREE:
+                raise OSError(errno.ENOSPC, f"no room for a copy of {size / 1024**3:.1f} GiB", str(folder)) from error
+            # cp makes a reference of it where the filesystem can.
+            subprocess.run(["cp", "--reflink=auto", "--", str(file), str(part)], check=True)
+            copied += 1
+        part.replace(place)
+        done += place.stat().st_size
+        progress.report("bringing", done, total, "bytes")
+    return linked, copied
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("--source", "--repository", "--commit", "--home"):
+        parser.add_argument(name, required=True)
+    options = parser.parse_args()
+    model = f"models--{options.repository.replace('/', '--')}"
+    source = Path(options.source, model, "snapshots", options.commit)
+    try:
+        if not source.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "no such commit there", str(source))
+        linked, copied = bring(source, Path(options.home, "hub", model, "blobs"), Progress())
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"{socket.gethostname()}: {error}", file=sys.stderr)
+        return 1
+    tell_result({"linked": linked, "copied": copied})
+    print(f"{options.repository}: {linked} files linked, {copied} copied")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
