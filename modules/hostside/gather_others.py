@@ -113,7 +113,7 @@ class Processes:
         return found
 
     def engines(self, packed: str) -> list[dict[str, Any]]:
-        """Engines that are not ours, one of each container. `packed`: patterns in base64, or this would be one."""
+        """Engines that are not ours, one process of each. `packed`: patterns in base64, or this would be one."""
         patterns = [re.compile(each) for each in json.loads(base64.b64decode(packed))]
         found: dict[str, dict[str, Any]] = {}
         for pid in sorted(self.all):
@@ -121,10 +121,19 @@ class Processes:
             if not words[0] or pid == os.getpid() or self.is_ours(pid) or _SPEAKS_OF.match(words[0].rsplit("/", 1)[-1]):
                 continue
             hits = [hit[0] for hit in (pattern.search(" ".join(words)) for pattern in patterns) if hit]
-            if hits:
+            # Of one that is not in a container, its first process stands for all.
+            if hits and not self._descends(pid, {one["pid"] for one in found.values()}):
                 told = self.told(pid)
                 found.setdefault(told["container"] or str(pid), {**told, "engine": hits[0]})
         return list(found.values())
+
+    def _descends(self, pid: int, ancestors: set[int]) -> bool:
+        while pid > 1 and ancestors:
+            status = re.search(r"^PPid:\s*(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE)
+            pid = int(status[1]) if status else 0
+            if pid in ancestors:
+                return True
+        return False
 
     def largest(self) -> list[dict[str, Any]]:
         """The processes that hold most memory and are not ours."""

@@ -78,8 +78,8 @@ def minutes(state: MachineState, plan: HostPlan, coming: list[Need]) -> Iterator
         if need.recipe is not None and need.recipe.template is not None:
             yield _build(state, need)
         else:
-            line = need.gib * _GIB / _LINE / 60
-            yield Minutes(what=need.what, from_=None, to=None, source=f"as the line allows; {line:.0f} at 1 Gbit/s")
+            line = max(1, round(need.gib * _GIB / _LINE / 60))
+            yield Minutes(what=need.what, from_=None, to=None, source=f"as the line allows; {line} at 1 Gbit/s")
     for service in plan.services:
         if container_name(service.name) not in state.running:
             limit = service.engine.readiness.start_minutes

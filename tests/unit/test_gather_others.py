@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -83,7 +84,11 @@ def test_an_engine_is_known_by_its_words_and_what_speaks_of_it_is_none(tmp_path:
     packed = base64.b64encode(json.dumps([f"{word} serve"]).encode()).decode()
     command = ["bash", "-c", f"exec -a {word} sleep 60"]
     with (
-        subprocess.Popen(["bash", "-c", f'exec -a "{word} serve" sleep 60']) as engine,
+        # With a child that is known by the same words, as an engine's own processes are.
+        subprocess.Popen(
+            ["bash", "-c", f"exec -a '{word} serve' bash -c 'exec -a \"{word} serve\" sleep 60 & wait'"],
+            start_new_session=True,
+        ) as engine,
         subprocess.Popen(["tail", "-F", f"/nowhere/{word} serve"], stderr=subprocess.DEVNULL) as tail,
         subprocess.Popen(command) as other,
     ):
@@ -92,7 +97,8 @@ def test_an_engine_is_known_by_its_words_and_what_speaks_of_it_is_none(tmp_path:
             while not (found := Processes(str(tmp_path)).engines(packed)) and time.monotonic() < until:
                 time.sleep(0.05)
         finally:
-            for one in (engine, tail, other):
+            os.killpg(engine.pid, signal.SIGKILL)
+            for one in (tail, other):
                 one.kill()
     assert [(one["pid"], one["engine"]) for one in found] == [(engine.pid, f"{word} serve")]
 
