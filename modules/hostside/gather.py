@@ -15,6 +15,7 @@ import os
 import platform
 import pwd
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -105,7 +106,11 @@ def docker_state() -> dict[str, Any]:
     except ValueError as error:
         trouble = str(error)
     masked = unit.is_symlink() and str(unit.resolve()) == "/dev/null"
-    return {"masked": masked, "settings": trouble, "installed": Path("/usr/bin/dockerd").exists()}
+    return {
+        "masked": masked,
+        "settings": trouble,
+        "installed": shutil.which("dockerd", path="/usr/bin:/usr/sbin") is not None,
+    }
 
 
 def may_use_docker(user: str) -> bool | None:

@@ -39,9 +39,13 @@ class Processes:
 
     def __init__(self, docker_root: str) -> None:
         self.running: dict[str, dict[str, Any]] = {}
-        for path in Path(docker_root, "containers").glob("*/config.v2.json"):
+        try:
+            ids = os.listdir(f"{docker_root}/containers")  # noqa: PTH208, without root it may be read by nobody
+        except OSError:
+            ids = []
+        for id_ in ids:
             try:
-                config = json.loads(path.read_text())
+                config = json.loads(read(f"{docker_root}/containers/{id_}/config.v2.json"))
                 if config["State"]["Running"]:
                     published = (config.get("NetworkSettings") or {}).get("Ports") or {}
                     self.running[config["ID"]] = {

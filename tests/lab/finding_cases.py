@@ -57,7 +57,6 @@ HOST_CASES: dict[str, HostCase] = {
     "install-interrupted": HostCase(
         "commands", "awk '/^Package: sudo$/,/^$/' /var/lib/dpkg/status > /var/lib/dpkg/updates/0001", "rm -f /var/lib/dpkg/updates/0001"
     ),
-    "fabric-left": HostCase("commands", "mkdir -p /var/lib/tinderbox/fabric && echo '{}' > /var/lib/tinderbox/fabric/former.json", "rm -rf /var/lib/tinderbox/fabric"),
     "gpu-in-use": HostCase(
         "commands",
         f"cat > /usr/local/bin/on-the-gpu <<'END'\n{_ON_THE_GPU}END\n{unit('render.service', '/usr/bin/python3 /usr/local/bin/on-the-gpu')}",
@@ -72,8 +71,8 @@ HOST_CASES: dict[str, HostCase] = {
     "docker-group": HostCase("commands", "gpasswd -d spark docker", "usermod -aG docker spark"),
     "docker-settings": HostCase(
         "commands",
-        "mkdir -p /etc/docker; cp /etc/docker/daemon.json /root/daemon.json; echo '{' > /etc/docker/daemon.json",
-        "rm -f /etc/docker/daemon.json.broken; mv /root/daemon.json /etc/docker/daemon.json",
+        "mkdir -p /etc/docker; test ! -e /etc/docker/daemon.json || cp /etc/docker/daemon.json /root/; echo '{' > /etc/docker/daemon.json",
+        "rm -f /etc/docker/daemon.json*; test ! -e /root/daemon.json || mv /root/daemon.json /etc/docker/daemon.json",
     ),
     "cache-owner": HostCase(
         "commands",
@@ -85,7 +84,7 @@ HOST_CASES: dict[str, HostCase] = {
     "sudo-password": HostCase(
         "sudo", "mv /etc/sudoers.d/spark /root/spark.sudoers", "mv -f /root/spark.sudoers /etc/sudoers.d/spark; chmod 0440 /etc/sudoers.d/spark"
     ),
-    "python-missing": HostCase("python", "dpkg --force-depends --remove python3 python3-minimal", "test -e /usr/bin/python3"),
+    "python-missing": HostCase("python", "apt-get -qq remove -y python3-minimal"),
     "driver-other": HostCase("driver", gpu={"driver_version": "590.48.01"}),
     "driver-mismatch": HostCase("restart", "apt-get -qq install -y --allow-downgrades nvidia-driver-580-open=580.142-1"),
     "reboot-pending": HostCase("restart", "touch /run/reboot-required"),
