@@ -53,6 +53,9 @@ _ENGINE = (
     "tar -C /tmp/engine -c . | docker import - somebody/engine:1 >/dev/null && "
     "docker run -d --network none --restart=always --name sparkrun_solo somebody/engine:1 /bin/llama-server infinity"
 )
+NO_DRIVER = (
+    "apt-get -qq purge -y nvidia-driver-580-open; rm -rf /etc/apt/sources.list.d/lab-upgrades.list /opt/lab-upgrades"
+)
 HOST_CASES: dict[str, HostCase] = {
     "install-interrupted": HostCase(
         "commands", "awk '/^Package: sudo$/,/^$/' /var/lib/dpkg/status > /var/lib/dpkg/updates/0001", "rm -f /var/lib/dpkg/updates/0001"
@@ -85,8 +88,12 @@ HOST_CASES: dict[str, HostCase] = {
         "sudo", "mv /etc/sudoers.d/spark /root/spark.sudoers", "mv -f /root/spark.sudoers /etc/sudoers.d/spark; chmod 0440 /etc/sudoers.d/spark"
     ),
     "python-missing": HostCase("python", "apt-get -qq remove -y python3-minimal"),
-    "driver-other": HostCase("driver", gpu={"driver_version": "590.48.01"}),
-    "driver-mismatch": HostCase("restart", "apt-get -qq install -y --allow-downgrades nvidia-driver-580-open=580.142-1"),
+    "driver-other": HostCase("driver", undo=NO_DRIVER, gpu={"driver_version": "590.48.01"}),
+    # The module that is loaded is the newer one.
+    "driver-mismatch": HostCase(
+        "restart", "apt-get -qq install -y --allow-downgrades nvidia-driver-580-open=580.142-1", NO_DRIVER,
+        gpu={"driver_version": "580.159.03"},
+    ),
     "reboot-pending": HostCase("restart", "touch /run/reboot-required"),
     "memory-small": HostCase("fleet", keys={"hardware.memory_gib": 500}),
     "memory-plan": HostCase("fleet", keys={"services.gpt-oss.environment.VLLM_CPU_KVCACHE_SPACE": "500"}),
