@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modules.catalog import load_catalog
-from modules.facts.machine import MachineState
+from modules.facts.machine_state import MachineState
 from modules.fleet import HostPlan
 from modules.spec.lock import Lock
-from roles.preflight.finding import Finding, Severity
+from roles.preflight.finding import Finding, found
 
 
 def judge_room(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Finding]:
@@ -23,10 +23,11 @@ def judge_room(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Find
     machine = Machine(state.memory.total, reserve=reserve_of(plan.settings))
     for one in crowded(plan.settings.services, machine, Sizes(load_catalog(), lock)):
         remedy = f"would fit: {', or '.join(one.ways)}" if one.ways else "take a smaller model"
-        yield Finding(
-            Severity.BLOCKED,
+        yield found(
+            "memory-plan",
             f"memory for service {one.name}",
             one.measured(),
             told(one.claim),
             f"{remedy}; or have it on another host; services.{one.name}.memory_plan: warn starts it all the same",
+            settings={f"services.{one.name}.memory_plan": "warn"},
         )
