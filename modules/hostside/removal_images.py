@@ -88,6 +88,13 @@ def _prune(ids: list[str]) -> None:
             return
 
 
+def tidy(state: Path = STATE) -> None:
+    """Forget images that somebody else has removed."""
+    for name in brought(state / "undo"):
+        if docker.inspect(name) is None:
+            forget_image(name, state / "undo")
+
+
 def take(thing: Thing, state: Path = STATE) -> None:
     """Have it gone. Raises `OSError`: docker does not let it go."""
     if thing.kind in {IMAGE, BASE}:
