@@ -8,7 +8,8 @@ from pathlib import Path
 
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.check import settings_problems
-from modules.fleet.clusters import cluster_problems, strategy_problem, with_addresses
+from modules.fleet.cluster_addresses import with_addresses
+from modules.fleet.clusters import cluster_problems, strategy_problem
 from modules.fleet.fabric_check import fabric_problems
 from modules.fleet.fleet import Fleet
 from modules.fleet.fleet_remarks import fleet_remarks
