@@ -7,6 +7,7 @@ from modules.fleet import HostPlan
 from modules.spec.lock import Lock
 from roles.preflight.finding import Finding, Severity
 from roles.preflight.gpu import judge_gpu
+from roles.preflight.room import judge_room
 from roles.preflight.space import judge_space
 from roles.preflight.system import judge_system
 
@@ -20,5 +21,6 @@ def judge(state: MachineState | NoPython, plan: HostPlan, lock: Lock) -> list[Fi
         *judge_system(state, plan.settings.hardware, plan.settings.fabric),
         *judge_gpu(state, plan.settings.hardware),
         *judge_space(state, plan, lock),
+        *judge_room(state, plan, lock),
     ]
     return sorted(findings, key=lambda finding: list(Severity).index(finding.severity))
