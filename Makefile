@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit "$(LIMIT)")
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check converge drift nightly nightly-off test test-unit test-long verify report disk remove adopt discover bootstrap import lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo check converge drift status logs nightly nightly-off test test-unit test-long verify report disk remove adopt discover bootstrap plan import lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -30,6 +30,9 @@ discover: setup  ## find Sparks on this network; OUT=file writes a fleet file of
 bootstrap: setup  ## open hosts of which there is only a user and a password: your key, sudo, group docker
 	@python -m modules.bootstrap $(if $(LIMIT),--limit "$(LIMIT)")
 
+plan: setup  ## change nothing, contact no host: which services each host of FLEET gets, and their memory
+	@python -m modules.fleet
+
 check: setup  ## a verdict on each host of FLEET, and what a deploy would do there; changes nothing. JSON=1: as JSON
 	@python -m modules.check $(if $(LIMIT),--limit "$(LIMIT)") $(if $(JSON),--json)
 
@@ -38,6 +41,13 @@ converge: setup  ## bring the fleet to what its fleet file says
 
 drift: setup  ## change nothing, list what differs from the fleet file and exit 2; 3 when a host could not be looked at
 	@$(converge) --drift
+
+status: setup  ## how the hosts are now, on one screen; FLEET="one.yaml two.yaml", LIMIT=, WATCH=seconds
+	@python -m modules.status $(FLEET) $(if $(LIMIT),--limit "$(LIMIT)") $(if $(WATCH),--watch $(WATCH))
+
+logs: setup  ## what the services log, of all hosts by time; FOLLOW=1, SINCE=10m, SERVICE=, GREP=, LIMIT=
+	@python -m modules.logs $(FLEET) $(if $(LIMIT),--limit "$(LIMIT)") $(if $(FOLLOW),--follow) $(if $(SINCE),--since "$(SINCE)") \
+		$(if $(SERVICE),--service "$(SERVICE)") $(if $(GREP),--grep "$(GREP)")
 
 nightly: setup  ## have this machine check drift and gate of FLEET every night; AT=, METRICS=folder, GATE=0, DEPLOY=
 	@TINDERBOX_NIGHTLY_DEPLOY="$(DEPLOY)" TINDERBOX_NIGHTLY_AT="$(AT)" TINDERBOX_NIGHTLY_METRICS="$(METRICS)" TINDERBOX_NIGHTLY_GATE="$(or $(GATE),1)" \

@@ -17,6 +17,7 @@ from benchmarks.converge_noop import converge_noop
 from benchmarks.gate_client import gate_client
 from benchmarks.image_fanout import image_fanout
 from benchmarks.result import Result
+from benchmarks.status_16 import status_16
 from benchmarks.weights_fanout import weights_fanout
 from benchmarks.weights_verify import weights_verify
 
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[], Result]] = {
     "weights_verify": weights_verify,
     "image_fanout_4": image_fanout,
     "gate_client_1024": gate_client,
+    "status_16": status_16,
 }
 
 

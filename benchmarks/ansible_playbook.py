@@ -70,6 +70,14 @@ class Playbook:
         (made.folder / "group_vars" / "sparks.json").write_text(json.dumps(made._told(plan, source), indent=1))
         return made
 
+    @classmethod
+    def alone(cls, lab: Layout) -> Playbook:
+        """Ansible, for hosts that the playbook itself is not played on."""
+        made = cls(lab, lab.folder / "ansible")
+        made.folder.mkdir(parents=True, exist_ok=True)
+        made._install()
+        return made
+
     def write_inventory(self, fleet: Path) -> None:
         """Which hosts there are."""
         # Not by `load_fleet`, which reads a file once a process: it has other hosts by now.
@@ -97,7 +105,14 @@ class Playbook:
         """How many times a run goes to the hosts by SSH, of all together; such a run is not for its time."""
         return len(_EXEC.findall(self._run(hosts, ("-vvv",))[1]))
 
+    def ping(self, hosts: tuple[str, ...]) -> tuple[Cost, str]:
+        """Ask hosts whether they answer; one that says nothing for 2 s does not."""
+        return self._costing("ansible", hosts, ("--timeout", "2", "--module-name", "ping", "all"))
+
     def _run(self, hosts: tuple[str, ...], words: tuple[str, ...]) -> tuple[Cost, str]:
+        return self._costing("ansible-playbook", hosts, (*words, str(PLAYBOOK / "site.yml")))
+
+    def _costing(self, program: str, hosts: tuple[str, ...], words: tuple[str, ...]) -> tuple[Cost, str]:
         # A socket's path has 107 bytes at most.
         control = Path(f"/tmp/tinderbox-bench-{os.getpid()}")  # noqa: S108
         control.mkdir(mode=0o700, exist_ok=True)
@@ -107,8 +122,8 @@ class Playbook:
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(control),
             "ANSIBLE_HOME": str(self.folder / "home"),
         }
-        command = [str(self._bin / "ansible-playbook"), "-i", str(self.folder / "hosts.yml")]
-        command += ["--forks", str(len(hosts)), "--limit", ",".join(hosts), *words, str(PLAYBOOK / "site.yml")]
+        command = [str(self._bin / program), "-i", str(self.folder / "hosts.yml")]
+        command += ["--forks", str(len(hosts)), "--limit", ",".join(hosts), *words]
         return costing(command, environment)
 
     @property

@@ -1,4 +1,4 @@
-"""The owner's key, sudo without a password, the docker group. The first login, by password, is `make bootstrap`'s."""
+"""The owner's key, sudo without a password, the docker group. The first login, by password, comes before it."""
 
 from pyinfra import host
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from modules.fleet import Fleet, FleetError, load_fleet
+from modules.fleet.connection import connection, have_ssh_folder
 from modules.fleet.needs import needs_secrets
-from modules.spec.fleet import ResolvedHost
 
 Groups = dict[str, list[str] | list[tuple[str, dict[str, Any]]]]
 
@@ -22,9 +21,7 @@ def pyinfra_groups() -> Groups:
     except FleetError as error:
         # Anything but SystemExit would come out of pyinfra as a traceback.
         sys.exit(f"{error}\n\n{len(error.problems)} problem(s) in the fleet file: no host was contacted.")
-    if any(host.ssh.known_hosts is None for host in fleet.hosts.values()):
-        # Where the keys of hosts that are met for the first time go; OpenSSH makes it, paramiko fails without it.
-        (Path.home() / ".ssh").mkdir(mode=0o700, parents=True, exist_ok=True)
+    have_ssh_folder(fleet.hosts.values())
     return groups_of(fleet)
 
 
@@ -36,18 +33,3 @@ def groups_of(fleet: Fleet) -> Groups:
         for group in host.groups:
             members.setdefault(group, []).append(host.name)
     return groups | members
-
-
-def connection(host: ResolvedHost) -> dict[str, Any]:
-    """Give pyinfra's SSH data for a host. A known_hosts file means that no other host key is taken."""
-    ssh = host.ssh
-    data: dict[str, Any] = {
-        "ssh_hostname": host.address,
-        "ssh_port": ssh.port,
-        "ssh_user": ssh.user,
-        "ssh_key": ssh.key,
-        "ssh_known_hosts_file": ssh.known_hosts,
-        "ssh_strict_host_key_checking": "yes" if ssh.known_hosts else "accept-new",
-        "ssh_config_file": ssh.config,
-    }
-    return {key: value for key, value in data.items() if value is not None}

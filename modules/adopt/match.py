@@ -68,5 +68,5 @@ def what_happens(name: str, piece: Piece, home: str) -> str:
     elif server.container is not None:
         steps.append("its container stays, and docker starts it no more by itself")
     steps.append(f"its weights are {used}, its image is used as it is" if server.docker else f"its weights are {used}")
-    steps.append(f"{name} does not get ready: it is started again")
+    steps.append(f"where {name} does not get ready, it is started again")
     return "; ".join(steps)

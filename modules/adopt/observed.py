@@ -165,7 +165,7 @@ def _caches(process: Document, docker: Document | None) -> Iterator[Cache]:
         if docker is None:
             yield Cache(cache["path"], cache["path"], "folder", cache["models"])
             continue
-        mount = _mount(cache["path"], docker["Mounts"])
+        mount = mount_of(cache["path"], docker["Mounts"])
         if mount is None or mount["Type"] not in {"bind", "volume"}:
             inside = f"/proc/{process['pid']}/root{cache['path']}"
             yield Cache(cache["path"], inside, "inside", cache["models"])
@@ -175,8 +175,8 @@ def _caches(process: Document, docker: Document | None) -> Iterator[Cache]:
         yield Cache(cache["path"], f"{mount['Source'].rstrip('/')}{rest}", kind, cache["models"])
 
 
-def _mount(path: str, mounts: Iterable[Document]) -> Document | None:
-    """The mount that a path is in: the innermost."""
+def mount_of(path: str, mounts: Iterable[Document]) -> Document | None:
+    """The mount that a path is in, the innermost; None: it is in the container's own files, or no path at all."""
     over = [
         one
         for one in mounts

@@ -9,7 +9,7 @@ from typing import Any
 
 from modules.adopt.address import Listening, listening, value_of, without
 from modules.adopt.image import image_of
-from modules.adopt.observed import Observed
+from modules.adopt.observed import Observed, mount_of
 from modules.adopt.parts import KEYS, TOKENS, container_of, secrets_of
 from modules.adopt.weights import Stored, as_stored, stored, with_hub_names
 from modules.catalog import Catalog
@@ -96,7 +96,7 @@ def _piece(server: Observed, catalog: Catalog) -> Piece:
     recipe = SourceRecipe("server", server.named, "", left=())
     made = converted_server(
         recipe,
-        Server(program, tuple(words), _environment(server)),
+        Server(program, tuple(words), _environment(server, told)),
         ChosenImage(_ENGINES[program], image),
         name=service_name(server.named), source=f"as it ran in {server.named}", catalog=catalog, alone=True,
     )  # fmt: skip
@@ -134,13 +134,21 @@ def _must_be_alone(words: Iterable[str]) -> None:
                 )
 
 
-def _environment(server: Observed) -> dict[str, str]:
-    left_out = {*KEYS, *TOKENS}
-    return {
-        name: value
-        for name, value in server.environment.items()
-        if name not in left_out and not _IDLE.fullmatch(name) and not name.startswith("LLAMA_ARG_")
-    }
+def _environment(server: Observed, told: list[str]) -> dict[str, str]:
+    left_out, kept = {*KEYS, *TOKENS}, {}
+    for name, value in server.environment.items():
+        if name in left_out or _IDLE.fullmatch(name) or name.startswith("LLAMA_ARG_"):
+            continue
+        mount = None if server.docker is None else mount_of(value, server.docker["Mounts"])
+        if name.startswith("TIKTOKEN_"):
+            told.append(
+                f"env.{name}: ours has vocabularies in a folder of its own, where the catalog's model needs them"
+            )
+        elif mount is not None and not any(f"{cache.path}/".startswith(f"{value}/") for cache in server.caches):
+            told.append(f"env.{name}: {value} lies in {mount['Source']} of the host, which ours has not")
+        else:
+            kept[name] = value
+    return kept
 
 
 def _model(

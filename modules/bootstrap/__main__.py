@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from modules.converge.run import one_pass
 from modules.converge.tell import say, tell_pass
 from modules.fleet import Fleet, FleetError
 from modules.fleet.problem import shown
+from modules.operations.asked import OPENED
 from modules.spec.fleet import Ssh
 
 _DEPLOY = "deploys/bootstrap.py"
@@ -31,6 +33,8 @@ _FAILED = 1
 
 def main(
     limit: Annotated[list[str] | None, typer.Option(help="only these hosts or groups; may repeat")] = None,
+    *,
+    first_login: Annotated[bool, typer.Option("--first-login", help="that alone; what follows by key is left")] = False,
 ) -> None:
     """Have every host of the fleet take your key, and its sudo ask nothing; host keys are shown for confirmation.
 
@@ -49,7 +53,7 @@ def main(
         say(f"made {shown(path)}", "dim")
     try:
         with held(fleet, _DEPLOY):
-            status = _bootstrapped(fleet, hosts_within(names_of(given), fleet))
+            status = _bootstrapped(fleet, hosts_within(names_of(given), fleet), first_login=first_login)
     except HeldError as error:
         raise _refused(str(error)) from error
     except KeyboardInterrupt as error:
@@ -63,7 +67,7 @@ def _refused(text: str) -> typer.Exit:
     return typer.Exit(_FAILED)
 
 
-def _bootstrapped(fleet: Fleet, names: Sequence[str]) -> int:
+def _bootstrapped(fleet: Fleet, names: Sequence[str], *, first_login: bool) -> int:
     found = meet([fleet.hosts[name] for name in names])
     refused = {name: one for name, one in found.items() if isinstance(one, RefusedError)}
     for name, error in refused.items():
@@ -73,7 +77,10 @@ def _bootstrapped(fleet: Fleet, names: Sequence[str]) -> int:
     passwords = Passwords.at_terminal(fleet)
     opened = [name for name, one in met.items() if _opened(one, passwords, refused)]
     status = _FAILED if refused else 0
+    if first_login:
+        return status
     if opened:
+        os.environ[OPENED] = "1"
         done = one_pass(_DEPLOY, opened, dry=False)
         tell_pass(done)
         if done.interrupted:

@@ -24,6 +24,7 @@ from modules.converge.run import Pass, one_pass
 from modules.converge.stopped import doubtful, left_out
 from modules.converge.tell import say, say_what_follows, tell_drift, tell_pass
 from modules.fleet import Fleet, FleetError, load_fleet
+from modules.fleet.lock import read_lock
 from modules.fleet.needs import needs_secrets
 from modules.fleet.problem import shown
 from modules.reporting.left_behind import Left
@@ -66,6 +67,7 @@ def main(  # noqa: PLR0917
         raise _refused(str(error)) from error
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
+    _tell_placements(fleet)
     for remark in fleet.remarks:
         say(remark.told(shown(fleet.path)), "yellow")
     try:
@@ -83,6 +85,17 @@ def main(  # noqa: PLR0917
         # Between two runs of pyinfra; typer would end with 1.
         say(Left().text(), "yellow")
         raise typer.Exit(INTERRUPTED) from error
+
+
+def _tell_placements(fleet: Fleet) -> None:
+    """Say on which hosts the fleet's own services are, before anything is done."""
+    if not fleet.placements:
+        return
+    # Here, since few fleets have any.
+    from modules.fleet.shown import placement_lines
+
+    for line in placement_lines(fleet.placements, read_lock(fleet.path)):
+        say(line, "cyan")
 
 
 def _refused(text: str) -> typer.Exit:

@@ -72,6 +72,7 @@ def _service_rules(service: Service, catalog: Catalog) -> Iterator[Finding]:
     yield from _spark_rules(service, catalog)
     yield from _gpu_rules(service, engine)
     yield from _draft_rules(service, engine, catalog)
+    yield from _alias_rules(service, engine, catalog)
     gate = catalog.gates.get(service.gate) if isinstance(service.gate, str) else service.gate
     if gate is not None:
         yield from gate_rules(service, gate, engine, model_of(service, catalog))
@@ -119,6 +120,16 @@ def _gpu_rules(service: Service, engine: Engine) -> Iterator[Finding]:
         if not isinstance(size, bool) and str(size).isdecimal() and int(str(size)) > 1:
             todo = f"take it out, or name {size} hosts under cluster" if flag in sizes else "take it out"
             yield ("flags", flag), f"{size} is for more GPUs than there are: a Spark has one", todo
+
+
+def _alias_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:
+    if service.aliases and not engine.several_names:
+        what = f"engine {service.engine} serves a model by one name alone"
+        yield ("aliases",), what, "take it out, or use an engine that takes several, as vllm"
+    model = model_of(service, catalog)
+    if model is not None and model.served_as in service.aliases:
+        at = service.aliases.index(model.served_as)
+        yield ("aliases", at), f"{model.served_as} is the model's own name already", "take it out"
 
 
 def _draft_rules(service: Service, engine: Engine, catalog: Catalog) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ class Fleet:
     """The hosts of one fleet file, each with its settings.
 
     `lines`: where each secret is declared. `remarks`: what is odd, and not refused. `needed`: secrets that hosts use.
+    `placements`: service of the fleet's own → its hosts.
     """
 
     name: str
@@ -29,17 +30,20 @@ class Fleet:
     strategy: Strategy | None = None
     remarks: tuple[Problem, ...] = ()
     needed: tuple[str, ...] = ()
+    placements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _values: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(  # noqa: PLR0917, each is named where it is made
+    def of(
         cls,
         file: FleetFile,
         path: Path,
         hosts: Iterable[ResolvedHost],
         tree: Tree,
+        *,
         remarks: tuple[Problem, ...] = (),
         needed: tuple[str, ...] = (),
+        placements: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Fleet:
         """Put a fleet together from what was read. `tree`: the whole file's, for the places of its secrets."""
         return cls(
@@ -51,6 +55,7 @@ class Fleet:
             lines={name: find(tree, ("secrets", name)).origin for name in file.secrets},
             remarks=remarks,
             needed=needed,
+            placements=dict(placements or {}),
         )
 
     def fetch_needed(self) -> None:

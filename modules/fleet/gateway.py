@@ -27,12 +27,21 @@ class Upstream:
 
 @dataclass(frozen=True)
 class Route:
-    """A service of the gateway. `model`: its name in the API. `secret`: the name of its API key's, where it has one."""
+    """A service of the gateway. `model`: its name in the API. `secret`: the name of its API key's, where it has one.
+
+    `aliases`: further names of its model.
+    """
 
     service: str
     model: str
     secret: str | None
     upstreams: tuple[Upstream, ...]
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All by which clients may ask for it."""
+        return (self.model, *self.aliases)
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ def gateway_plan(gateway_host: str, hosts: Hosts, catalog: Catalog) -> GatewayPl
             first = found[0][0]
             model = str(model_name(first, catalog))
             secret = next((one.api_key for one, _ in found if one.api_key is not None), None)
-            routes.append(Route(name, model, secret, tuple(upstream for _, upstream in found)))
+            routes.append(Route(name, model, secret, tuple(upstream for _, upstream in found), first.aliases))
     return GatewayPlan(gateway, tuple(routes))
 
 

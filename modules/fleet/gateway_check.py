@@ -137,7 +137,7 @@ def _has_any(host: ResolvedHost, gateway: Gateway) -> bool:
 
 def _one_meaning(host: ResolvedHost, gateway: Gateway, hosts: Hosts, catalog: Catalog) -> Iterator[Finding]:
     """A service is the same on all of its hosts, and a model's name means one service."""
-    first: dict[str, tuple[str, str | None, str | None]] = {}
+    first: dict[str, tuple[str, str | None, str | None, tuple[str, ...]]] = {}
     by_model: dict[str, str] = {}
     for other in hosts.values():
         for name, service in other.settings.services.items():
@@ -149,15 +149,21 @@ def _one_meaning(host: ResolvedHost, gateway: Gateway, hosts: Hosts, catalog: Ca
                 todo = "have it served_as one of letters, digits and . _ : / @ + -"
                 yield other.name, ("services", name, "model"), what, todo
                 continue
-            known = first.setdefault(name, (other.name, model, service.api_key))
+            known = first.setdefault(name, (other.name, model, service.api_key, service.aliases))
             if known[1] != model:
                 what = f"service {name} of the gateway on {host.name} serves {model} here and {known[1]} on {known[0]}"
                 yield other.name, ("services", name, "model"), what, "have one model behind one name"
             if known[2] != service.api_key and service.api_key is not None and known[2] is not None:
                 what = f"service {name} has another API key on {known[0]}, and the gateway on {host.name} presents one"
                 yield other.name, ("services", name, "api_key"), what, "name the same secret"
-            also = by_model.setdefault(model, name)
-            if also != name:
-                what = f"services {also} and {name} both serve {model}, by which requests are told apart"
+            if known[3] != service.aliases:
+                what = f"service {name} of the gateway on {host.name} has other aliases on {known[0]}"
+                yield other.name, ("services", name, "aliases"), what, "give it the same on all of its hosts"
+            also, meant = next(
+                ((by_model[one], one) for one in (model, *service.aliases) if by_model.get(one, name) != name), ("", "")
+            )
+            by_model |= dict.fromkeys((model, *service.aliases), name)
+            if also:
+                what = f"services {also} and {name} both serve {meant}, by which requests are told apart"
                 yield host.name, ("gateway", "services"), what, "name the gateway's services, with one of them"
                 return

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
 from modules.catalog import Catalog
 from modules.fleet.names import name_problems
 from modules.fleet.problem import Problem
@@ -18,6 +21,8 @@ class Layers:
         self._tree = tree
         self._groups = _mapping(tree, "groups")
         self._hosts = _mapping(tree, "hosts")
+        self._services = _mapping(tree, "services")
+        self._placement: Mapping[str, Sequence[str]] = {}
         self.hosts = tuple(self._hosts.keys or {})
 
     def problems(self, catalog: Catalog) -> list[Problem]:
@@ -28,7 +33,18 @@ class Layers:
             found += layer_problems(HostSettings, without_nulls(layer))
             found += name_problems(layer, catalog, secrets)
             found += self._unknown_builder(layer)
-        return found
+        found += name_problems(self._tree, catalog, secrets)
+        return found + self._in_two_places()
+
+    def _in_two_places(self) -> list[Problem]:
+        everywhere = _mapping(_mapping(self._tree, "defaults"), "services").keys or {}
+        return [
+            Problem(
+                everywhere[name].origin, f"service {name} is one of the fleet's own services too", "keep one of them"
+            )
+            for name in self.unplaced
+            if name in everywhere and not everywhere[name].is_null
+        ]
 
     def _own_settings(self) -> list[Tree]:
         return [_mapping(host, "settings") for host in _mappings(self._hosts)]
@@ -47,12 +63,40 @@ class Layers:
         return overlay(_mapping(self._tree, "ssh"), _mapping(self._host(host), "ssh"))
 
     def settings(self, host: str) -> Tree:
-        """Give the host's settings."""
-        merged = overlay(Tree(self._host(host).origin.under("settings"), keys={}), _mapping(self._tree, "defaults"))
+        """Give the host's settings; of the fleet's own services those that were placed on it."""
+        return self._settings(host, {name for name, hosts in self._placement.items() if host in hosts})
+
+    def place(self, placement: Mapping[str, Sequence[str]]) -> None:
+        """Put the fleet's own services on these hosts: service → hosts."""
+        self._placement = placement
+
+    @property
+    def unplaced(self) -> tuple[str, ...]:
+        """The fleet's own services, which no host has by its layers alone."""
+        return tuple(self._services.keys or {})
+
+    def candidate(self, host: str, service: str) -> Tree | None:
+        """Give one of them as the host would have it; None where a layer of the host takes it away."""
+        services = self._settings(host, {service}).child("services")
+        return None if services is None else services.child(service)
+
+    def _settings(self, host: str, placed: Set[str]) -> Tree:
+        own = {name: _as_placed(tree) for name, tree in (self._services.keys or {}).items() if name in placed}
+        keys = {"services": Tree(self._services.origin, keys=own)} if own else {}
+        merged = overlay(Tree(self._host(host).origin.under("settings"), keys=keys), _mapping(self._tree, "defaults"))
         for _, group in self._named(host):
             if group is not None:
                 merged = overlay(merged, group)
-        return overlay(merged, _mapping(self._host(host), "settings"))
+        merged = overlay(merged, _mapping(self._host(host), "settings"))
+        return self._without_others(merged, placed)
+
+    def _without_others(self, settings: Tree, placed: Set[str]) -> Tree:
+        """Leave out what layers say of the fleet's services that are elsewhere."""
+        services, elsewhere = settings.child("services"), set(self.unplaced) - placed
+        if services is None or not elsewhere & set(services.keys or {}):
+            return settings
+        kept = {name: tree for name, tree in (services.keys or {}).items() if name not in elsewhere}
+        return replace(settings, keys={**(settings.keys or {}), "services": replace(services, keys=kept)})
 
     def _host(self, name: str) -> Tree:
         host = (self._hosts.keys or {})[name]
@@ -73,7 +117,7 @@ class Layers:
     def unknown_services(self) -> list[Problem]:
         """Tell what a layer says of a service that no layer gives an engine: probably another one is meant."""
         layers = (_mapping(self._tree, "defaults"), *_mappings(self._groups), *self._own_settings())
-        services = [_mapping(layer, "services").keys or {} for layer in layers]
+        services = [_mapping(layer, "services").keys or {} for layer in (self._tree, *layers)]
         said = [(name, service) for layer in services for name, service in layer.items()]
         whole = {name for name, service in said if service.child("engine") is not None}
         return [
@@ -95,6 +139,12 @@ class Layers:
 def _meant(service: str, whole: set[str]) -> str:
     meant = nearest(service, whole)
     return f"did you mean {meant}?" if meant is not None else "add engine: and model: here, or take it out"
+
+
+def _as_placed(service: Tree) -> Tree:
+    """A service as a host has it: without how many there are, and where."""
+    keys = {key: child for key, child in (service.keys or {}).items() if key not in {"replicas", "on"}}
+    return service if service.keys is None else replace(without_nulls(service), keys=keys)
 
 
 def _mapping(tree: Tree, key: str) -> Tree:

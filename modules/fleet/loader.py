@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.check import settings_problems
-from modules.fleet.clusters import cluster_problems, strategy_problem, with_addresses
+from modules.fleet.cluster_addresses import with_addresses
+from modules.fleet.clusters import cluster_problems, strategy_problem
 from modules.fleet.fabric_check import fabric_problems
 from modules.fleet.fleet import Fleet
 from modules.fleet.fleet_remarks import fleet_remarks
@@ -32,8 +35,10 @@ from modules.fleet.shape import (
 )
 from modules.fleet.source import read_tree
 from modules.fleet.strategy_check import strategy_problems
+from modules.fleet.tree import Tree
 from modules.fleet.validate import validated
 from modules.spec.fleet import FleetFile, ResolvedHost, Ssh
+from modules.spec.lock import Lock
 from modules.spec.settings import HostSettings
 
 DEFAULT_FLEET = Path(__file__).resolve().parents[2] / "inventory" / "lab.yaml"
@@ -57,7 +62,13 @@ def _load(path: Path) -> Fleet:
     catalog = with_models(load_catalog(), models)
     inline = InlineSecrets(tree)
     layers = Layers(tree)
-    problems = [*shape_problems(tree), *layers.problems(catalog), *model_problems(models, load_catalog(), tree)]
+    places = _placed(tree, layers, catalog, path)
+    problems = [
+        *places.problems,
+        *shape_problems(tree),
+        *layers.problems(catalog),
+        *model_problems(models, load_catalog(), tree),
+    ]
     hosts: list[ResolvedHost] = []
     for name in layers.hosts:
         host, wrong = _host(name, layers, catalog, path.parent)
@@ -75,6 +86,8 @@ def _load(path: Path) -> Fleet:
     problems += gateway_problems(hosts, {host.name: layers.settings(host.name) for host in hosts}, catalog)
     problems += cluster_problems(hosts, layers.hosts, catalog, layers.settings)
     problems += strategy_problem(hosts, tree)
+    # Of what is wrong otherwise nobody can say whether it fits.
+    problems += [] if problems else _crowded(hosts, layers, catalog, path)
     # Secrets are not fetched: reading a file shall cost nobody a passphrase. A run that needs them does it.
     file = validated(FleetFile, tree)
     if problems or inline.problems or isinstance(file, list):
@@ -84,7 +97,54 @@ def _load(path: Path) -> Fleet:
     remarks = [one for host in hosts for one in settings_remarks(host.settings, catalog, layers.settings(host.name))]
     remarks += [*model_remarks(models, catalog, tree), *fleet_remarks(hosts, file.strategy, tree, layers.settings)]
     hosts = [host.model_copy(update={"settings": with_own_models(host.settings, models)}) for host in hosts]
-    return Fleet.of(file, path, hosts, tree, tuple(dict.fromkeys(remarks)), used_secrets(hosts, catalog))
+    return Fleet.of(
+        file,
+        path,
+        hosts,
+        tree,
+        remarks=tuple(dict.fromkeys(remarks)),
+        needed=used_secrets(hosts, catalog),
+        placements=places.hosts,
+    )
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the fleet's own services are. `hosts`: service → hosts."""
+
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+def _placed(tree: Tree, layers: Layers, catalog: Catalog, path: Path) -> _Places:
+    """Put the fleet's own services on hosts."""
+    if not layers.unplaced:
+        return _Places()
+    # Few fleets have any, and every run of pyinfra would pay for the import.
+    from modules.fleet.placing import Placing
+
+    placing = Placing.of(tree, layers, catalog, _lock_if_right(path))
+    found = placing.placement()
+    layers.place(found.hosts)
+    return _Places(found.hosts, tuple(placing.problems))
+
+
+def _crowded(hosts: Sequence[ResolvedHost], layers: Layers, catalog: Catalog, path: Path) -> list[Problem]:
+    """What does not fit on a host beside the others there."""
+    if not any(len(host.settings.services) > 1 for host in hosts):
+        return []
+    from modules.fleet.room_check import room_problems
+
+    trees = {host.name: layers.settings(host.name) for host in hosts}
+    return room_problems(hosts, trees, catalog, _lock_if_right(path))
+
+
+def _lock_if_right(path: Path) -> Lock:
+    """The lock, where that is right; one that is not is told after the fleet file."""
+    try:
+        return read_lock(path)
+    except FleetError:
+        return Lock()
 
 
 def _but_for_strays(problems: list[Problem], strays: list[Problem]) -> list[Problem]:

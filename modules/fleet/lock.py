@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from modules.fleet.validate import validated
 from modules.spec.lock import Lock
 
 _HEADER = """\
-# What the fleet's loose wishes resolved to: a model's revision to a commit and its files, an image's tag to a digest.
+# What the fleet's loose wishes resolved to: a model's revision to a commit and its files, an image's tag to a digest,
+# a number of replicas to hosts.
 # Written by Tinderbox and meant to be committed, so that every run and every operator get the same.
 # Take an entry out to have it resolved anew.
 """
@@ -48,8 +49,11 @@ def record(
     models: Mapping[str, str] | None = None,
     images: Mapping[str, str] | None = None,
     files: Mapping[str, Mapping[str, str]] | None = None,
+    placements: Mapping[str, Sequence[str]] | None = None,
 ) -> Lock:
     """Add what was resolved to the lock, and give the whole of it. An entry that is there already stays as it is.
+
+    `placements`: where services are, from now on; these take the place of those that are there.
 
     Safe against other processes that do the same; the file is replaced whole, or not at all.
 
@@ -65,6 +69,9 @@ def record(
                 **before.files,
                 **{key: {**each, **before.files.get(key, {})} for key, each in (files or {}).items()},
             },
+            placements=before.placements
+            if placements is None
+            else {name: tuple(hosts) for name, hosts in placements.items()},
         )
         if after != before:
             _replace(path, _text(after))
@@ -78,7 +85,7 @@ def _has_entries(path: Path) -> bool:
 
 
 def _text(lock: Lock) -> str:
-    entries = {name: dict(sorted(kind.items())) for name, kind in lock.model_dump().items() if kind}
+    entries = {name: dict(sorted(kind.items())) for name, kind in lock.model_dump(mode="json").items() if kind}
     return _HEADER + yaml.safe_dump(entries, sort_keys=True, width=1000)
 
 

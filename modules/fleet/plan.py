@@ -60,6 +60,11 @@ class ServicePlan:
         return self.cluster is not None and self.host != self.cluster.head
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """By which clients ask for its model, the first of them being the model's own."""
+        return (self.model.served_as, *self.service.aliases)
+
+    @property
     def models(self) -> tuple[Model, ...]:
         """What it serves, and what drafts for that."""
         return (self.model,) if self.draft is None else (self.model, self.draft)
@@ -83,6 +88,11 @@ class HostPlan:
     def ca_bundle(self) -> str | None:
         """Their text."""
         return None if self.ca_bundle_path is None else self.ca_bundle_path.read_text()
+
+    @property
+    def in_order(self) -> tuple[ServicePlan, ...]:
+        """Its services, who starts first at the front: by priority, and of one priority as they stand in the file."""
+        return tuple(sorted(self.services, key=lambda one: -one.service.priority))
 
     @property
     def models(self) -> tuple[Model, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from modules.catalog import Catalog, load_catalog
 from modules.fleet.descriptions import DOCS, descriptions
 from modules.spec.fleet import FleetFile
-from modules.spec.settings import OWN_PROFILE, HostSettings
+from modules.spec.settings import OWN_PROFILE, HostSettings, Service
 
 Schema = dict[str, Any]
 
@@ -35,6 +35,8 @@ def fleet_schema(catalog: Catalog) -> Schema:
     fleet["properties"]["hosts"] = _keyed(fleet["properties"]["hosts"], {"$ref": "#/$defs/Host"})
     host["settings"], host["ssh"] = layer, {"$ref": "#/$defs/Ssh"}
     fleet["$defs"] |= definitions
+    placed = fleet["$defs"]["PlacedService"]["properties"]
+    fleet["$defs"]["PlacedService"]["properties"] = {**definitions["Service"]["properties"], **_own(placed)}
     _describe(fleet)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_plain(fleet)}
 
@@ -46,7 +48,9 @@ def _describe(fleet: Schema) -> None:
     )
     definitions = fleet["$defs"]
     for key, words in outer.items():
-        fleet["properties"][key]["description"] = words
+        section, _, inner = key.rpartition(".")
+        properties = definitions["PlacedService"]["properties"] if section else fleet["properties"]
+        properties[inner]["description"] = words
     for key, words in service.items():
         definitions["Service"]["properties"][key]["description"] = words
     for path, words in settings.items():
@@ -55,6 +59,11 @@ def _describe(fleet: Schema) -> None:
         name = section.rpartition(".")[2]
         model = _MODELS.get(name, name.capitalize()) if section else "HostSettings"
         definitions[model]["properties"][key]["description"] = words
+
+
+def _own(properties: Schema) -> Schema:
+    """Of a service that stands in no layer, the keys that no other has."""
+    return {name: properties[name] for name in properties if name not in Service.model_fields}
 
 
 def _keyed(schema: Schema, value: Schema) -> Schema:

@@ -19,7 +19,7 @@ _RESERVED_GROUPS = ("all", "inventory")
 def opened(tree: Tree) -> Tree:
     """Read `spark-1:` with nothing behind it as an empty mapping: a host or a group that has nothing of its own."""
     keys = dict(tree.keys or {})
-    for name in ("defaults", "groups", "hosts", "secrets"):
+    for name in ("defaults", "groups", "hosts", "secrets", "services"):
         if name in keys:
             keys[name] = _empty_mapping(keys[name])
     for name in ("groups", "hosts"):

@@ -119,7 +119,11 @@ def quoted(text: str) -> str:
 
 
 def _models(routes: tuple[Route, ...]) -> str:
-    entries = [{"id": route.model, "object": "model", "created": 0, "owned_by": "tinderbox"} for route in routes]
+    entries = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "tinderbox"}
+        for route in routes
+        for name in route.names
+    ]
     return quoted(json.dumps({"object": "list", "data": entries}))
 
 

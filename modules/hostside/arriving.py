@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.swarm_pieces import Piece
-    from modules.hostside.weights_stamp import WantedFile, hub_hash
+    from modules.hostside.weights_hashes import hub_hash
+    from modules.hostside.weights_stamp import WantedFile
 else:
-    from weights_stamp import hub_hash
+    from weights_hashes import hub_hash
 
 _READ = 8 * 1024 * 1024
 

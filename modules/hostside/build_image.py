@@ -18,7 +18,6 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
     from modules.hostside.atomic import write_json
     from modules.hostside.build_evidence import BuildEvidence, kernel_lines, oom_kills
-    from modules.hostside.build_memory import MemoryShortError, Need, room
+    from modules.hostside.build_memory import MemoryShortError, room
+    from modules.hostside.build_request import Request
     from modules.hostside.build_steps import BuildSteps, PullLayers
     from modules.hostside.build_times import StepClock, Times, others_took
     from modules.hostside.docker_cli import DockerError
@@ -38,7 +38,8 @@ else:
     import docker_cli as docker
     from atomic import write_json
     from build_evidence import BuildEvidence, kernel_lines, oom_kills
-    from build_memory import MemoryShortError, Need, room
+    from build_memory import MemoryShortError, room
+    from build_request import Request
     from build_steps import BuildSteps, PullLayers
     from build_times import StepClock, Times, others_took
     from docker_cli import DockerError
@@ -53,33 +54,6 @@ SITE = Path("/etc/tinderbox/network.env")
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 PROVENANCE = "tinderbox-image.json"
 _GIB = 1024**3
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be built; see above. `build_minutes`: from and to, as others reported."""
-
-    tag: str
-    digest: str
-    base: str
-    files: dict[str, str]
-    size_gib: float
-    need: Need
-    build_minutes: tuple[float, float] | None
-
-    @classmethod
-    def read(cls, path: Path) -> Request:
-        """The request at `path`."""
-        found = json.loads(path.read_text())
-        need = Need(found["compiler_gib"], found["keep_gib"], found["stop_services"])
-        minutes = found["build_minutes"]
-        same = {name: found[name] for name in ("tag", "digest", "base", "files", "size_gib")}
-        return cls(**same, need=need, build_minutes=minutes and (minutes[0], minutes[1]))
-
-    @property
-    def recipe(self) -> str:
-        """The recipe's name."""
-        return self.tag.rpartition("/")[2].partition(":")[0]
 
 
 def site_settings(network: str, jobs: int) -> str:

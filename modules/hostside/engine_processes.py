@@ -28,10 +28,10 @@ else:
 
 PROC = Path("/proc")
 _CONTAINER = re.compile(r"[0-9a-f]{64}")
-# What only speaks of an engine: clients of container runtimes, shells, editors, pagers.
+# What only speaks of an engine: clients of container runtimes, shells, editors, pagers, and who is to end it first.
 _SPEAKS_OF = re.compile(
     r"^(docker|podman|nerdctl|ctr|runc|sudo|su|ssh|sshd.*|(ba|da|z|fi)?sh|tmux.*|screen|env|timeout|nohup|e?grep|rg|"
-    r"vim?|nano|emacs|less|more|tail|cat|watch|journalctl|systemctl|systemd.*|pgrep|pkill|ps|htop|man)$"
+    r"vim?|nano|emacs|less|more|tail|cat|watch|journalctl|systemctl|systemd.*|pgrep|pkill|ps|htop|man|earlyoom)$"
 )
 
 

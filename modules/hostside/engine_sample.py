@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
 import math
 import re
-import urllib.request
 
 FIELDS = ("requests_running", "requests_waiting", "kv_usage_percent", "preemptions")
 # The same figure by the names of vLLM (two versions), SGLang (--enable-metrics) and llama.cpp (--metrics).
@@ -48,6 +46,11 @@ def parsed_counters(text: str) -> dict[str, float | None]:
     return _sums(_values(text), _COUNTERS)
 
 
+def figures(text: str) -> dict[str, float | None]:
+    """All of both in one."""
+    return parsed(text) | parsed_counters(text)
+
+
 def sample(url: str, key: str | None = None) -> dict[str, float | None]:
     """One sample of the engine that serves at `url`; None for everything where it does not answer.
 
@@ -87,6 +90,10 @@ def _sums(found: dict[str, list[float]], names: dict[str, tuple[str, ...]]) -> d
 
 
 def _asked(url: str, key: str | None = None) -> str | None:
+    # Who only reads what another one has asked for is spared these.
+    import http.client
+    import urllib.request
+
     asked = urllib.request.Request(f"{url}/metrics", headers={} if key is None else {"Authorization": f"Bearer {key}"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

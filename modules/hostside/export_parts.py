@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
-    from modules.hostside import weights_stamp
+    from modules.hostside import weights_hashes, weights_stamp
     from modules.hostside.atomic import read_json
     from modules.hostside.bundle import BundleError, sha256_of
     from modules.hostside.bundle_writer import BundleWriter
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from modules.hostside.provenance import RECIPE_LABEL
 else:
     import docker_cli as docker
+    import weights_hashes
     import weights_stamp
     from atomic import read_json
     from bundle import BundleError, sha256_of
@@ -129,7 +130,7 @@ def _blob(
     path = repository.snapshot(commit) / file.path
 
     def pieces() -> Iterator[bytes]:
-        found = weights_stamp.hub_hash(file.size, lfs=file.lfs)
+        found = weights_hashes.hub_hash(file.size, lfs=file.lfs)
         with path.open("rb") as source:
             while piece := source.read(_PIECE):
                 found.update(piece)

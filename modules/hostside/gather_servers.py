@@ -124,9 +124,6 @@ def processes(proc: Path = PROC) -> list[dict[str, Any]]:
             "unit": unit,
             "caches": caches(folder, words, environment),
         }
-        if container is None:
-            kept = {name: value for name, value in environment.items() if _TELLING.search(name)}
-            found[int(folder.name)]["environment"] = kept
     return [one for one in found.values() if one["parent"] not in found]
 
 
@@ -267,9 +264,13 @@ def gather(_: object = None) -> dict[str, Any]:
     """All of it."""
     servers = processes()
     known = {one["pid"] for one in servers}
+    inside = containers(dict.fromkeys(one["container"] for one in servers if one["container"]))
+    for one in servers:
+        if one["container"] not in inside:
+            one["environment"] = {name: value for name, value in one["environment"].items() if _TELLING.search(name)}
     return {
         "processes": servers,
-        "containers": containers(dict.fromkeys(one["container"] for one in servers if one["container"])),
+        "containers": inside,
         "units": units() if servers else [],
         "gpu": [one for one in on_gpu() if not known & set(ancestors(one["pid"]))],
     }

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from modules.hostside.bundle import Bundle, BundleError
     from modules.hostside.job_result import tell_result
     from modules.hostside.progress import Progress, Tally
-    from modules.hostside.weights_stamp import Repository, WantedFile, hub_hash, is_commit
+    from modules.hostside.weights_hashes import hub_hash
+    from modules.hostside.weights_stamp import Repository, WantedFile, is_commit
 else:
     import weights_blobs as blobs
     from bundle import Bundle, BundleError
     from job_result import tell_result
     from progress import Progress, Tally
-    from weights_stamp import Repository, WantedFile, hub_hash, is_commit
+    from weights_hashes import hub_hash
+    from weights_stamp import Repository, WantedFile, is_commit
 
 _PIECE = 8 * 1024 * 1024
 _REMEDY = "copy it again, or export the bundle anew"

@@ -11,21 +11,21 @@ Exit status: 0 installed, 1 not (reason on standard error).
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modules.hostside.apt_output import Transaction, matching, percentage, transaction, versions
     from modules.hostside.atomic import read_json, write_json
     from modules.hostside.progress import Progress
 else:
+    from apt_output import Transaction, matching, percentage, transaction, versions
     from atomic import read_json, write_json
     from progress import Progress
 
@@ -34,12 +34,6 @@ LOCK_WAIT_S = 300
 # Of a Release file: "is not valid yet (invalid for another 23h ...)", "is expired (invalid since ...)".
 _OTHER_TIME = re.compile(r"is not valid yet|is expired \(invalid since|chain uses (expired|not yet valid) certificate")
 _LOCKED = re.compile(r"Could not get lock|Unable to lock")
-# A Spark's driver comes with DGX OS and fits its kernel. (libnvidia-container is no driver.)
-_DRIVER = re.compile(
-    r"^(nvidia-(driver|dkms|open|kernel|firmware|compute|utils|headless|modprobe|fabricmanager|imex|persistenced)\b.*"
-    r"|cuda-drivers.*|libnvidia-(?!container).*|linux-(modules|objects|signatures|image|headers)-.*"
-    r"|xserver-xorg-video-nvidia.*)$"
-)
 _ENVIRONMENT = {
     "DEBIAN_FRONTEND": "noninteractive",
     "NEEDRESTART_SUSPEND": "1",  # Ubuntu's needrestart would restart docker, and with it a running engine
@@ -54,59 +48,6 @@ _OPTIONS = (
 
 class InstallError(Exception):
     """Why the package is not installed, and what to do."""
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """What apt would do. `added`: packages that are new to the host; `changed`: name → version before; `removed`."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[tuple[str, str], ...] = ()
-    removed: tuple[str, ...] = ()
-
-    @property
-    def drivers(self) -> list[str]:
-        """The packages of the GPU's driver, or of a kernel, that would come, change or go."""
-        names = (*self.added, *(name for name, _ in self.changed), *self.removed)
-        return sorted(name for name in names if _DRIVER.match(name))
-
-
-def transaction(simulation: str) -> Transaction:
-    """Read the output of `apt-get -s install`."""
-    added, changed, removed = [], [], []
-    for line in simulation.splitlines():
-        found = re.match(r"(Inst|Remv) (\S+?)(?::\w+)?(?: \[([^]]*)\])?(?: |$)", line)
-        if found is None:
-            continue
-        action, name, before = found.groups()
-        if action == "Remv":
-            removed.append(name)
-        elif before is None:
-            added.append(name)
-        else:
-            changed.append((name, before))
-    return Transaction(tuple(added), tuple(changed), tuple(removed))
-
-
-def versions(madison: str) -> list[str]:
-    """Read the versions from `apt-cache madison`, newest first."""
-    rows = [[cell.strip() for cell in line.split("|")] for line in madison.splitlines()]
-    return list(dict.fromkeys(row[1] for row in rows if len(row) == 3 and "Sources" not in row[2].split()))
-
-
-def matching(found: Iterable[str], wanted: str) -> str | None:
-    """The first version that `wanted`, a version or a pattern with `*`, stands for."""
-    return next((version for version in found if fnmatch.fnmatchcase(version, wanted)), None)
-
-
-def percentage(status_line: str) -> tuple[str, float] | None:
-    """What apt does and how much of it is done, from a line of its status pipe."""
-    kind, _, rest = status_line.partition(":")
-    steps = {"dlstatus": "downloading packages", "pmstatus": "unpacking and configuring"}
-    try:
-        return (steps[kind], float(rest.split(":")[1])) if kind in steps else None
-    except (IndexError, ValueError):
-        return None
 
 
 def output_of(command: Sequence[str]) -> str:

@@ -23,9 +23,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside.job_result import tell_result
     from modules.hostside.progress import Progress
+    from modules.hostside.weights_before import note
+    from modules.hostside.weights_stamp import Repository
 else:
     from job_result import tell_result
     from progress import Progress
+    from weights_before import note
+    from weights_stamp import Repository
 
 _KEPT_FREE = 2 * 1024**3
 _ELSEWHERE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}
@@ -77,6 +81,7 @@ def main() -> int:
     try:
         if not source.is_dir():
             raise FileNotFoundError(errno.ENOENT, "no such commit there", str(source))
+        note(Repository(Path(options.home), options.repository))
         linked, copied = bring(source, Path(options.home, "hub", model, "blobs"), Progress())
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)

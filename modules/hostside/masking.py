@@ -49,18 +49,30 @@ def masked(line: str) -> str:
     return _FIELD.sub(_hidden, line)
 
 
+class Masker:
+    """Masks a log line by line, as it comes."""
+
+    def __init__(self) -> None:
+        self._inside = False
+
+    def line(self, line: str) -> str | None:
+        """The line, masked; a private key that goes over several lines becomes one, and None for the others."""
+        if self._inside:
+            self._inside = _KEY_END.search(line) is None
+            return None
+        if _KEY_START.search(line):
+            self._inside = _KEY_END.search(line) is None
+            return f"{MASK} (a private key)"
+        return masked(line)
+
+
 def masked_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines, each masked; a private key that goes over several lines becomes one."""
-    inside = False
+    masker = Masker()
     for line in lines:
-        if inside:
-            inside = _KEY_END.search(line) is None
-            continue
-        if _KEY_START.search(line):
-            inside = _KEY_END.search(line) is None
-            yield f"{MASK} (a private key)"
-            continue
-        yield masked(line)
+        shown = masker.line(line)
+        if shown is not None:
+            yield shown
 
 
 def _hidden(found: re.Match[str]) -> str:

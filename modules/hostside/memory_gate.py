@@ -4,16 +4,17 @@
 
 The plan: `needs`, bytes of MemAvailable without which the start would fail; 0 where that is not known. `engines`:
 patterns of the processes of engines, none of which may run but in the other `services` that SERVICES.json names, whom
-the plan counts in. A
-GB10 does not kill what takes too much memory, it wedges, so a start without room is worse than none. What was just
-stopped may give its memory back late: a minute is waited. Page cache is dropped where it holds what the GPU will ask
-for, since CUDA does not see such memory as free. Nothing is ever killed here. Exit status: 0 there is room; 1 not, and
-who has it. What was available is noted in FILE, for `memory_return.py`.
+the plan counts in. Where those are several, one loads at a time (`load_turn.py`), so this waits for its turn before it
+looks at the memory. A GB10 does not kill what takes too much memory, it wedges, so a start without room is worse than
+none. What was just stopped may give its memory back late: a minute is waited. Page cache is dropped where it holds what
+the GPU will ask for, since CUDA does not see such memory as free. Nothing is ever killed here. Exit status: 0 there is
+room; 1 not, and who has it. What was available is noted in FILE, for `memory_return.py`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -24,11 +25,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside.atomic import read_json
     from modules.hostside.engine_processes import EngineProcess, engine_processes
+    from modules.hostside.load_turn import Turn
     from modules.hostside.memory_room import cgroups_of, drop_page_cache, room
     from modules.hostside.service_unit import run
 else:
     from atomic import read_json
     from engine_processes import EngineProcess, engine_processes
+    from load_turn import Turn
     from memory_room import cgroups_of, drop_page_cache, room
     from service_unit import run
 
@@ -97,6 +100,14 @@ def note(before: Path | None, available: int) -> None:
             before.write_text(f"{available}\n")
 
 
+def turn_awaited(service: str, beside: Path | None) -> str | None:
+    """Have this service's turn to load. Returns for whom it was waited in vain, in words."""
+    turn = Turn.of(service, beside) if beside is not None else None
+    if turn is None or len(turn.order) < 2:
+        return None
+    return turn.take(os.environ.get("INVOCATION_ID", ""), lambda told: print(f"memory-gate: {told}", flush=True))
+
+
 def main(arguments: list[str]) -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -107,6 +118,10 @@ def main(arguments: list[str]) -> int:
     plan = read_json(options.plan) or {}
     needs, engines = plan.get("needs"), _words(plan.get("engines"))
     beside = set(_words((read_json(options.beside) or {}).get("services"))) if options.beside else set()
+    late = turn_awaited(str(plan.get("service")), options.beside)
+    if late is not None:
+        print(f"memory-gate: refused: {late}, was waited for in vain: look at that one")
+        return 1
     strangers = others(engines, beside - {str(plan.get("service"))}) if engines else []
     if strangers:
         told = "; ".join(one.text() for one in strangers)

@@ -2,10 +2,11 @@
 
     memory_return.py MEMORY.json BEFORE
 
-A driver gives unified memory back some time after its process has ended, and a start meanwhile finds too little. BEFORE
-is a file with what was available before the start, as the memory gate noted it; without one, what the plan asks for
-is waited for. It ends at once when that is there, a while after nothing more comes back, and after a minute in any
-case. Always exit status 0: a stop is over also where memory is lost, and then this says how much.
+A driver gives unified memory back some time after its process has ended, and a start meanwhile finds too little.
+BEFORE is a file with what was available before the start, as the memory gate noted it; without one, what the plan
+asks for is waited for. Services that were started since then have theirs, which is not waited for. It ends at once
+when that is there, a while after nothing more comes back, and after a minute in any case. Always exit status 0: a
+stop is over also where memory is lost, and then this says how much.
 """
 
 from __future__ import annotations
@@ -42,7 +43,16 @@ def wanted(memory_file: Path, before: Path) -> int:
     except (OSError, ValueError):
         needs = (read_json(memory_file) or {}).get("needs")
         return needs if isinstance(needs, int) else 0
-    return max(then - _SLACK, round(_LEAST_SHARE * then))
+    left = max(0, then - taken_since(memory_file, before))
+    return max(left - _SLACK, round(_LEAST_SHARE * left))
+
+
+def taken_since(memory_file: Path, before: Path) -> int:
+    """What services beside this one were to take by their plans that were started after it, and run."""
+    began = before.stat().st_mtime_ns
+    later = [note.stem for note in before.parent.glob("*.before") if note.stat().st_mtime_ns > began]
+    plans = [read_json(memory_file.with_name(f"{service}.memory.json")) or {} for service in later]
+    return sum(needs for needs in (plan.get("needs") for plan in plans) if isinstance(needs, int))
 
 
 def await_return(

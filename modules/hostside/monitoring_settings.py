@@ -12,32 +12,28 @@ checked it. Exit status of `apply`: 0 done, 1 not (reason on standard error).
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modules.hostside.gpus_kept import gpus_kept
-    from modules.hostside.ledger import note_lost_gpu
+    from modules.hostside import settings_program
     from modules.hostside.monitoring_units import Watcher, answers, is_ours, is_outdated, missing, reload_units, started
     from modules.hostside.prometheus_files import CheckError, in_force, publish, withdraw
-    from modules.hostside.system_host import SettingError, System
+    from modules.hostside.settings_program import Change
+    from modules.hostside.system_host import System
 else:
-    from gpus_kept import gpus_kept
-    from ledger import note_lost_gpu
+    import settings_program
     from monitoring_units import Watcher, answers, is_ours, is_outdated, missing, reload_units, started
     from prometheus_files import CheckError, in_force, publish, withdraw
-    from system_host import SettingError, System
+    from settings_program import Change
+    from system_host import System
 
 EXPORTER = Watcher("exporter", "tinderbox-exporter.service", package=None)
 NODE_EXPORTER = Watcher("node_exporter", "prometheus-node-exporter.service", package="prometheus-node-exporter")
 PROMETHEUS = Watcher("prometheus", "prometheus.service", package="prometheus")
 GRAFANA = Watcher("grafana", "tinderbox-grafana.service", package=None)
 WATCHERS = (EXPORTER, NODE_EXPORTER, PROMETHEUS, GRAFANA)
-
-Change = tuple[str, Callable[[], None]]
-"""What is not as wished, in words, and what has it so."""
 
 
 def _units(system: System, _: dict[str, Any]) -> Iterator[Change]:
@@ -97,40 +93,20 @@ def check(system: System, wish: dict[str, Any]) -> dict[str, list[str]]:
     """What is not as wished."""
     wanted = [one for one in WATCHERS if wish[one.name]]
     return {
-        "differences": [what for setting in SETTINGS for what, _ in setting(system, wish)],
+        "differences": settings_program.differences(SETTINGS, system, wish),
         "missing": [one.package for one in wanted if one.package and missing(system, one.package)],
         "foreign": [one.package for one in wanted if one.package and not is_ours(system, one)],
     }
 
 
 def apply(system: System, wish: dict[str, Any]) -> list[str]:
-    """Have all of it as wished; one that fails keeps none of the others back. Returns what went wrong."""
-    failed: list[str] = []
-    for setting in (*SETTINGS, _answering):
-        try:
-            for what, settle in setting(system, wish):
-                print(what, flush=True)
-                settle()
-                wish["started"] = True
-        except (SettingError, CheckError, OSError) as error:
-            failed.append(str(error))
-    return failed
+    """Have all of it as wished. Returns what went wrong."""
+    return settings_program.applied((*SETTINGS, _answering), system, wish, (CheckError,))
 
 
 def main(arguments: list[str]) -> int:
     """Entry point."""
-    if arguments not in (["check"], ["apply"]):
-        sys.stderr.write((__doc__ or "").splitlines()[2].strip() + "\n")
-        return 2
-    wish = json.load(sys.stdin)
-    if arguments == ["check"]:
-        print(json.dumps(check(System(), wish)))
-        return 0
-    # systemd reads its units anew for most of them.
-    with gpus_kept(note_lost_gpu):
-        failed = apply(System(), wish)
-    sys.stderr.write("".join(f"{line}\n" for line in failed))
-    return 1 if failed else 0
+    return settings_program.main(arguments, __doc__, check, apply)
 
 
 if __name__ == "__main__":

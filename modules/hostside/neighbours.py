@@ -6,6 +6,9 @@ Which services belong here together is in /etc/tinderbox/services.json; their me
 is left over from an older fleet file (taken out of it, or renamed) is in nobody's plan. `settle` has the units of the
 wanted ones exclude it (`Conflicts=`, which systemd heeds in both directions); it does not come back with a boot where
 one of them does. It runs on until a wanted one starts; whoever starts one by `make_way` can have it back if that fails.
+
+Of those that belong here `settle` has systemd start one after the other (`After=`), by the fleet file's order. That
+holds for a boot, too, and needs none of them to succeed.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from modules.hostside.atomic import read_json, write_text
     from modules.hostside.gpus_kept import gpus_kept
     from modules.hostside.ledger import SETTINGS, STATE, Ledger, note_lost_gpu
+    from modules.hostside.load_turn import Order
     from modules.hostside.service_unit import unit_name, unit_state
 else:
     import release_story as story
@@ -30,11 +34,17 @@ else:
     from atomic import read_json, write_text
     from gpus_kept import gpus_kept
     from ledger import SETTINGS, STATE, Ledger, note_lost_gpu
+    from load_turn import Order
     from service_unit import unit_name, unit_state
 
 UNITS = Path("/etc/systemd/system")
 _RUNS = {"active", "activating", "deactivating", "reloading"}
 _HEAD = "# Written by Tinderbox: services that its fleet file no longer gives this host.\n"
+_ORDER_HEAD = "# Written by Tinderbox: which services of this host start before this one, and how long all may take.\n"
+# Beside the wait for the others, the memory gate looks for strange engines and for memory, a minute each.
+_GATE_S = 240.0
+# As in modules/release/unit.py: attempts, and the longest pause and stop between them.
+_ATTEMPTS, _PAUSES_S = 3, 360.0
 
 
 def wanted(settings: Path = SETTINGS) -> set[str] | None:
@@ -62,11 +72,34 @@ def exclusion(others: Sequence[str]) -> str:
     return f"{_HEAD}[Unit]\nConflicts={names}\nAfter={names}\n"
 
 
+def order_file(service: str, units: Path = UNITS) -> Path:
+    """Where the unit of a service is told whom it starts after. Not part of a release, which knows no other service."""
+    return drop_in(service, units).with_name("order.conf")
+
+
+def turn(service: str, order: Order) -> str | None:
+    """Text of that file; None for a service that is alone on its host.
+
+    It waits for the others' loads in its memory gate, so its start may take as long as all of theirs; how long the
+    engine itself may take is `await_ready.py`'s to watch. More attempts than before do not go into the longer window.
+    """
+    if service not in order.names or len(order.names) < 2:
+        return None
+    before = " ".join(unit_name(other) for other in order.names[: order.names.index(service)])
+    all_s = order.seconds() + _GATE_S
+    after = f"After={before}\n" if before else ""
+    window = f"StartLimitIntervalSec={_ATTEMPTS * (all_s + _PAUSES_S):.0f}\n" if service not in order.spans else ""
+    return f"{_ORDER_HEAD}[Unit]\n{after}{window}\n[Service]\nTimeoutStartSec={all_s:.0f}\n"
+
+
 def settle(state: Path = STATE, settings: Path = SETTINGS, units: Path = UNITS) -> None:
     """Have it all as said above."""
     others = left_over(state, settings)
     ours = sorted(wanted(settings) or ())
-    changed = [service for service in ours if _placed(drop_in(service, units), others)]
+    order = Order.read(settings / "services.json")
+    excluded = exclusion(others) if others else None
+    changed = [service for service in ours if _placed(drop_in(service, units), excluded)]
+    changed += [service for service in (*ours, *others) if _placed(order_file(service, units), turn(service, order))]
     # Until a wanted one was ever started, what is left over is better than nothing after a boot.
     enabled = list(filter(_enabled, others)) if any(map(_enabled, ours)) else []
     if changed or enabled:
@@ -80,9 +113,8 @@ def _enabled(service: str) -> bool:
     return unit_state(unit_name(service)).get("UnitFileState") == "enabled"
 
 
-def _placed(path: Path, others: Sequence[str]) -> bool:
-    """Whether the file was made, changed or taken away."""
-    text = exclusion(others) if others else None
+def _placed(path: Path, text: str | None) -> bool:
+    """Whether the file was made, changed or taken away (`text`: None)."""
     found = path.read_text(encoding="utf-8") if path.exists() else None
     if text == found:
         return False

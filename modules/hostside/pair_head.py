@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from modules.hostside.ledger import Ledger
     from modules.hostside.pair_links import Links, Message
     from modules.hostside.pair_rules import FAILED, UP, HeadView, Order, Report, head_step
+    from modules.hostside.pair_story import Story, digest
     from modules.hostside.release_story import RESTARTED
     from modules.hostside.service_unit import unit_name
 else:
@@ -23,6 +24,7 @@ else:
     from ledger import Ledger
     from pair_links import Links
     from pair_rules import FAILED, UP, HeadView, Order, Report, head_step
+    from pair_story import Story, digest
     from release_story import RESTARTED
     from service_unit import unit_name
 
@@ -46,7 +48,7 @@ class Head:
 
     def __init__(self, service: str) -> None:
         self.service, self.ledger = service, Ledger(service)
-        self.story = place.Story(self.ledger)
+        self.story = Story(self.ledger)
         self.links = Links(lambda peer, _said: self.messages.get(peer, self.order), place.say)
         self.order: Message = {}
         self.messages: dict[str, Message] = {}
@@ -148,4 +150,4 @@ class Head:
     def _message(self, report: Report) -> Message:
         """The order; with the story for a worker that tells it otherwise."""
         story = self.story.document(only=report.holds)
-        return self.order if place.digest(story) == report.story else {**self.order, "story": story}
+        return self.order if digest(story) == report.story else {**self.order, "story": story}

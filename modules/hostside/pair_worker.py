@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from modules.hostside.ledger import Ledger
     from modules.hostside.pair_links import Links, Message
     from modules.hostside.pair_rules import UP, Order, Report, Unit, WorkerView, worker_step
+    from modules.hostside.pair_story import Story, digest
     from modules.hostside.service_unit import unit_name
 else:
     import pair_place as place
@@ -18,6 +19,7 @@ else:
     from ledger import Ledger
     from pair_links import Links
     from pair_rules import UP, Order, Report, Unit, WorkerView, worker_step
+    from pair_story import Story, digest
     from service_unit import unit_name
 
 HEAD = "head"
@@ -36,7 +38,7 @@ class Worker:
 
     def __init__(self, service: str) -> None:
         self.service, self.ledger = service, Ledger(service)
-        self.story = place.Story(self.ledger)
+        self.story = Story(self.ledger)
         self.links = Links(lambda _peer, _said: self.message, place.say)
         self.message: Message = {}
         self.why = self.did = ""
@@ -106,7 +108,7 @@ class Worker:
             ended=ended,
             state=unit.state,
             why=self.why,
-            story=place.digest(self.story.document()),
+            story=digest(self.story.document()),
             holds=tuple(self.story.entries()),
         )
         self.message = asdict(report)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-ENGINE, IMAGES, WEIGHTS, SYSTEM = "engine", "images", "weights", "system"
-# In the order in which they go: what serves first, what it stands on last. By what the host is reached (a key, a rule
-# of sudo) is none of these, so that no removal locks its owner out.
-LAYERS = (ENGINE, IMAGES, WEIGHTS, SYSTEM)
+ENGINE, IMAGES, WEIGHTS, SYSTEM, ACCESS = "engine", "images", "weights", "system", "access"
+# In the order in which they go: what serves first, what it stands on last.
+LAYERS = (ENGINE, IMAGES, WEIGHTS, SYSTEM, ACCESS)
+# Without `access`: no removal locks its owner out who has not asked for that by name.
+ALL = (ENGINE, IMAGES, WEIGHTS, SYSTEM)
 
 
 @dataclass(frozen=True)

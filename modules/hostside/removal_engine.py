@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from modules.hostside.ledger import SETTINGS, STATE, note_lost_gpu
     from modules.hostside.monitoring_settings import WATCHERS
     from modules.hostside.pair_unit import end as end_pair
+    from modules.hostside.predecessor import have_back
+    from modules.hostside.predecessor_note import CHOSEN, STOPPED, note_file, noted
     from modules.hostside.prometheus_files import withdraw
     from modules.hostside.removal import ENGINE, Thing
     from modules.hostside.service_unit import unit_name, unit_state
@@ -30,13 +32,16 @@ else:
     from ledger import SETTINGS, STATE, note_lost_gpu
     from monitoring_settings import WATCHERS
     from pair_unit import end as end_pair
+    from predecessor import have_back
+    from predecessor_note import CHOSEN, STOPPED, note_file, noted
     from prometheus_files import withdraw
     from removal import ENGINE, Thing
     from service_unit import unit_name, unit_state
     from system_host import System
 
 UNITS = Path("/etc/systemd/system")
-SERVICE, PAIR, GATEWAY, AGENT, WATCHER, UNIT = "service", "pair", "gateway", "agent", "watcher", "unit"
+SERVICE, PAIR, GATEWAY, AGENT, WATCHER = "service", "pair", "gateway", "agent", "watcher"
+BEFORE = "place taken by service"
 # Of the controller's timer and of the lab's own.
 _NOT_OURS = ("tinderbox-nightly-", "tinderbox-lab")
 # Units that other things stand for, without their endings; and those of services that watch, or hold together.
@@ -58,15 +63,19 @@ def things(state: Path = STATE, units: Path = UNITS) -> Iterator[Thing]:
         stands = unit_state(unit_name(name)).get("ActiveState")
         serves = "it serves, and is stopped" if stands == "active" else f"its unit is {stands}"
         yield Thing(ENGINE, SERVICE, name, size, note=serves)
+    for path in sorted((state / "undo" / "adopted").glob("*.json")):
+        record = noted(path.stem, state) or {}
+        if record.get("state") in {CHOSEN, STOPPED}:
+            yield Thing(ENGINE, BEFORE, path.stem, note=f"{record.get('named')}, which ran before, runs again")
     for path in sorted(units.glob("tinderbox-pair@*.service")):
         yield Thing(ENGINE, PAIR, path.stem.partition("@")[2], note="of hosts that serve together")
     if gateway_host.Gateway(gateway_process.Process()).is_there():
         yield Thing(ENGINE, GATEWAY, "of the fleet", occupied(gateway_host.HOME), note="clients lose their endpoint")
     if agent_host.is_there():
         yield Thing(ENGINE, AGENT, "that tells gateways of this host")
-    noted = System().kept()
+    notes = System().kept()
     for one in WATCHERS:
-        if one.note in noted or (one.package is None and (units / one.unit).exists()):
+        if one.note in notes or (one.package is None and (units / one.unit).exists()):
             note = "with what is stored in docker's volume of its own; its image stays" if one.name == _GRAFANA else ""
             yield Thing(ENGINE, WATCHER, one.unit, note=note, data={"name": one.name})
 
@@ -75,6 +84,9 @@ def take(thing: Thing, by: str) -> None:
     """Have it gone. Raises `OSError` and what the programs that are asked raise."""
     if thing.kind == SERVICE:
         end("remove", thing.name, by)
+    elif thing.kind == BEFORE:
+        have_back(thing.name)
+        note_file(thing.name).unlink(missing_ok=True)
     elif thing.kind == PAIR:
         end_pair(thing.name)
     elif thing.kind == GATEWAY:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
     from modules.hostside.atomic import read_json, write_json
     from modules.hostside.disk_sizes import occupied
-    from modules.hostside.docker_store import Store, made_within
+    from modules.hostside.docker_store import Store, look, made_within
     from modules.hostside.kept_releases import kept
     from modules.hostside.ledger import STATE
     from modules.hostside.removal import IMAGES, Thing
@@ -19,7 +19,7 @@ else:
     import docker_cli as docker
     from atomic import read_json, write_json
     from disk_sizes import occupied
-    from docker_store import made_within
+    from docker_store import look, made_within
     from kept_releases import kept
     from ledger import STATE
     from removal import IMAGES, Thing
@@ -74,6 +74,18 @@ def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
             yield Thing(IMAGES, FOLDER, str(state / name), occupied(state / name), everybody)
 
 
+def _prune(ids: list[str]) -> None:
+    """Docker removes no record that others were made from: so the last ones first, and again as long as some go."""
+    while ids:
+        for one in reversed(ids):
+            docker.capture("builder", "prune", "--all", "--force", "--filter", f"id={one}")
+        store = look()
+        left = {one.id for one in store.cache} if store is not None else set()
+        before, ids = ids, [one for one in ids if one in left]
+        if ids == before:
+            return
+
+
 def take(thing: Thing, state: Path = STATE) -> None:
     """Have it gone. Raises `OSError`: docker does not let it go."""
     if thing.kind in {IMAGE, BASE}:
@@ -82,8 +94,7 @@ def take(thing: Thing, state: Path = STATE) -> None:
         if done.returncode != 0 and docker.inspect(thing.name) is not None:
             raise OSError(f"docker image rm {thing.name}: {done.stderr.strip()}")
     elif thing.kind == CACHE:
-        for one in thing.data["ids"]:
-            docker.capture("builder", "prune", "--all", "--force", "--filter", f"id={one}")
+        _prune([str(one) for one in thing.data["ids"]])
     else:
         shutil.rmtree(thing.name)
     if thing.kind == BASE:

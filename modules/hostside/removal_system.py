@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from modules.hostside.docker_store import Store
     from modules.hostside.former_files import DAEMON, formers, have_back
     from modules.hostside.ledger import SETTINGS, STATE
-    from modules.hostside.removal import ENGINE, SYSTEM, Thing
+    from modules.hostside.removal import ACCESS, ENGINE, SYSTEM, Thing
     from modules.hostside.removal_engine import is_of_engine, leftover_units
     from modules.hostside.removal_images import pulled
     from modules.hostside.system_host import System
@@ -25,7 +25,7 @@ else:
     from disk_sizes import occupied
     from former_files import DAEMON, formers, have_back
     from ledger import SETTINGS, STATE
-    from removal import ENGINE, SYSTEM, Thing
+    from removal import ACCESS, ENGINE, SYSTEM, Thing
     from removal_engine import is_of_engine, leftover_units
     from removal_images import pulled
     from system_host import System
@@ -60,13 +60,31 @@ def things(store: Store | None, state: Path = STATE, settings: Path = SETTINGS) 
         yield Thing(SYSTEM, UNIT, path.name, data={"path": str(path)})
     yield from _files(store)
     yield from _packages(store)
-    own = [path for path in state.iterdir() if path.name not in _OF_WEIGHTS] if state.is_dir() else []
+    own = _own(state)
     if own:
         note = "but for weights" if any((state / name).exists() for name in _OF_WEIGHTS) else ""
         yield Thing(SYSTEM, FOLDER, str(state), sum(map(occupied, own)), note=note)
     for folder in (settings, PROGRAMS):
         if folder.exists():
             yield Thing(SYSTEM, FOLDER, str(folder), occupied(folder))
+
+
+def _of_access(state: Path) -> list[Path]:
+    """Notes of what opened the host, which are layer access'."""
+    undo = state / "undo"
+    return [path for path in (undo / "docker-group", undo / "files/etc/sudoers.d") if path.exists()]
+
+
+def _own(state: Path) -> list[Path]:
+    """What of the state's folder is this layer's: all but weights, and but for notes of what opened the host."""
+    if not state.is_dir():
+        return []
+    undo, access = state / "undo", _of_access(state)
+    found = [path for path in sorted(state.iterdir()) if path.name not in _OF_WEIGHTS and path != undo]
+    if not access:
+        return [*found, *([undo] if undo.exists() else [])]
+    notes = (path for path in sorted(undo.rglob("*")) if path.is_file())
+    return found + [path for path in notes if not any(path.is_relative_to(one) for one in access)]
 
 
 def _fabric(state: Path) -> Iterator[Thing]:
@@ -78,14 +96,20 @@ def _fabric(state: Path) -> Iterator[Thing]:
 def _files(store: Store | None) -> Iterator[Thing]:
     gpu = [f"container {one.name} runs by what stands there" for one in (store.others if store else ()) if one.gpu]
     for one in formers():
-        layer = ENGINE if is_of_engine(one.path) else SYSTEM
+        layer = _layer(one.path)
         note = "had back as it was" if one.was_there else ""
-        if one.is_as_before:
-            continue  # its record goes with the others
+        if one.is_as_before or layer == ACCESS:
+            continue  # its record goes with the others; of what opens the host, another program tells
         users = tuple(gpu) if one.path == DAEMON and "nvidia" in one.path.read_text(errors="replace") else ()
         yield Thing(layer, FORMER, str(one.path), users=users, note=note, data={"path": str(one.path)})
     for path in keys():
         yield Thing(SYSTEM, FORMER, str(path))
+
+
+def _layer(path: Path) -> str:
+    if path.is_relative_to("/etc/sudoers.d"):
+        return ACCESS
+    return ENGINE if is_of_engine(path) else SYSTEM
 
 
 def keys() -> list[Path]:
@@ -143,7 +167,7 @@ def restore(layers: Iterable[str], staying: set[str]) -> list[Path]:
     """Have back the files of these layers. Returns those that were touched."""
     wanted, touched = set(layers), []
     for one in formers():
-        layer = ENGINE if is_of_engine(one.path) else SYSTEM
+        layer = _layer(one.path)
         if layer in wanted and str(one.path) not in staying:
             touched += [] if one.is_as_before else [one.path]
             have_back(one)
@@ -185,9 +209,8 @@ def purge(things: list[Thing]) -> None:
 def forget(state: Path = STATE, settings: Path = SETTINGS) -> None:
     """Take away the rest, but weights that stay with what is known of them. Our programs go last."""
     shutil.rmtree(settings, ignore_errors=True)
-    for path in state.iterdir() if state.is_dir() else ():
-        if path.name not in _OF_WEIGHTS:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    for path in _own(state):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     if state.is_dir() and not any(state.iterdir()):
         state.rmdir()
     shutil.rmtree(PROGRAMS, ignore_errors=True)

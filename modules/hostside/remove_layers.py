@@ -3,9 +3,10 @@
     remove_layers.py plan LAYER...              what would go and what stays, as one JSON object; changes nothing
     remove_layers.py remove LAYER... --by WHO   have it so
 
-LAYER: engine, images, weights, system. What others use stays, and files that were there before are there again. A
-removal that was cut is finished by the next one: everything is looked for anew. It is run from a copy of our programs,
-since those of the host go, too. Exit status: 0 done; 1 something could not be taken away (reason on standard error).
+LAYER: engine, images, weights, system, access. What others use stays, and files that were there before are there
+again. A removal that was cut is finished by the next one: everything is looked for anew. It is run from a copy of our
+programs, since those of the host go, too.
+Exit status: 0 done; 1 something could not be taken away (reason on standard error).
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modules.hostside import removal_engine, removal_images, removal_system, removal_weights
+    from modules.hostside import removal_access, removal_engine, removal_images, removal_system, removal_weights
     from modules.hostside import removal_jobs as jobs
     from modules.hostside.activation import BusyError
     from modules.hostside.docker_store import Store, look
     from modules.hostside.end_service import EndError
     from modules.hostside.gateway_process import GatewayError
+    from modules.hostside.predecessor import PredecessorError
     from modules.hostside.removal import ENGINE, IMAGES, LAYERS, SYSTEM, WEIGHTS, Plan, Thing, planned
     from modules.hostside.system_host import SettingError
 else:
+    import removal_access
     import removal_engine
     import removal_images
     import removal_jobs as jobs
@@ -37,10 +40,12 @@ else:
     from docker_store import Store, look
     from end_service import EndError
     from gateway_process import GatewayError
+    from predecessor import PredecessorError
     from removal import ENGINE, IMAGES, LAYERS, SYSTEM, WEIGHTS, Plan, Thing, planned
     from system_host import SettingError
 
-_ERRORS = (OSError, subprocess.CalledProcessError, EndError, BusyError, GatewayError, SettingError)
+_REFUSALS = (EndError, BusyError, GatewayError, SettingError, PredecessorError)
+_ERRORS = (OSError, subprocess.CalledProcessError, *_REFUSALS)
 
 
 def found(store: Store | None) -> list[Thing]:
@@ -51,6 +56,7 @@ def found(store: Store | None) -> list[Thing]:
         *removal_images.things(store),
         *removal_weights.things(store),
         *removal_system.things(store),
+        *removal_access.things(),
     ]
 
 
@@ -80,9 +86,8 @@ class Remover:
                 return
             staying = {one.title.partition(" ")[2] for one in done.staying}
             self._each([thing for thing in going if thing.kind == jobs.JOB], jobs.take)
-            {ENGINE: self._engine, IMAGES: self._images, WEIGHTS: self._weights, SYSTEM: self._system}[layer](
-                going, store, staying
-            )
+            take = {ENGINE: self._engine, IMAGES: self._images, WEIGHTS: self._weights, SYSTEM: self._system}
+            take.get(layer, self._access)(going, store, staying)
 
     def _each(self, things: Iterable[Thing], take: object) -> None:
         for thing in things:
@@ -102,8 +107,8 @@ class Remover:
 
     def _engine(self, going: list[Thing], store: Store | None, staying: set[str]) -> None:
         del store
-        kinds = {removal_engine.SERVICE, removal_engine.PAIR, removal_engine.GATEWAY, removal_engine.AGENT,
-                 removal_engine.WATCHER}  # fmt: skip
+        kinds = {removal_engine.SERVICE, removal_engine.BEFORE, removal_engine.PAIR, removal_engine.GATEWAY,
+                 removal_engine.AGENT, removal_engine.WATCHER}  # fmt: skip
         self._each([one for one in going if one.kind in kinds], lambda one: removal_engine.take(one, self.by))
         if self.failed:
             return
@@ -142,6 +147,11 @@ class Remover:
             for thing in going:
                 if thing.kind == removal_system.FOLDER:
                     print(f"removed {thing.title}", flush=True)
+
+    def _access(self, going: list[Thing], store: Store | None, staying: set[str]) -> None:
+        del store, staying
+        self._each(going, removal_access.take)
+        removal_access.tidy()
 
     def _packages(self, going: list[Thing]) -> None:
         of_it = [one for one in going if one.kind == removal_system.PACKAGE]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside.drain import Door
     from modules.hostside.ledger import Ledger
+    from modules.hostside.load_turn import Turn
     from modules.hostside.predecessor import PredecessorError, make_way
     from modules.hostside.service_unit import (
         READY,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from modules.hostside.versions import image_id, versions
 else:
     from drain import Door
+    from load_turn import Turn
     from predecessor import PredecessorError, make_way
     from service_unit import READY, UNDERWAY, journal, milestone, start_outcome, unit_state, why_not_ready
     from versions import image_id, versions
@@ -81,6 +83,8 @@ class Server:
 
     def bring_up(self, release: str) -> tuple[bool, str]:
         """Stop what runs, put the release in force, start it. Returns whether it got ready, and else why not."""
+        # Its memory would come back while another engine measures; and it could not be started before that is through.
+        Turn.of(self.ledger.service).await_quiet(self.say)
         Door(self.ledger.service).hold(self.say)
         self.say("stopping the server that ran")
         # A unit that systemd has never seen can not be stopped, and need not.

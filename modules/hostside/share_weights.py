@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside.progress import Progress
-    from modules.hostside.swarm import Request, Swarm
+    from modules.hostside.swarm import Swarm
     from modules.hostside.swarm_pieces import ordered, pieces
+    from modules.hostside.swarm_request import Request
 else:
     from progress import Progress
-    from swarm import Request, Swarm
+    from swarm import Swarm
     from swarm_pieces import ordered, pieces
+    from swarm_request import Request
 
 # Short, so that none is missed who leaves when it has all.
 _TICK_S = 0.2

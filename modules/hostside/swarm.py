@@ -6,10 +6,8 @@ are dropped, and who does not know the swarm's random name can not finish the ha
 
 from __future__ import annotations
 
-import base64
-import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,104 +16,20 @@ import libtorrent as lt
 
 if TYPE_CHECKING:
     from modules.hostside.swarm_pieces import PADDING, information, ordered
-    from modules.hostside.weights_stamp import Repository, WantedFile
+    from modules.hostside.swarm_priorities import priorities
+    from modules.hostside.swarm_request import Request
+    from modules.hostside.swarm_settings import SETTINGS, only
 else:
     from swarm_pieces import PADDING, information, ordered
-    from weights_stamp import Repository, WantedFile
+    from swarm_priorities import priorities
+    from swarm_request import Request
+    from swarm_settings import SETTINGS, only
 
-_OFF = (
-    "enable_dht",
-    "enable_lsd",
-    "enable_upnp",
-    "enable_natpmp",
-    "enable_incoming_utp",
-    "enable_outgoing_utp",
-    "close_redundant_connections",
-    "prefer_rc4",
-    "allow_multiple_connections_per_ip",
-    "smooth_connects",
-    "listen_system_port_fallback",
-)
-_FORCED, _PLAIN_AFTER_HANDSHAKE = 0, 1
-# The default asks a peer for three seconds' worth ahead: in a small swarm that is a large part of what there is, and
-# several hosts ask the seed for the same piece. Measured on links of 20 Mbit/s: 46 s against 56 s.
-_AHEAD_S = 1
 # Blocks of 16 KiB that are asked of a peer ahead, at most: a seed that many ask shall not owe them seconds of its link.
 _MOST_AHEAD, _LEAST_AHEAD = 500, 32
-_SETTINGS: dict[str, Any] = {
-    **dict.fromkeys(_OFF, False),
-    "in_enc_policy": _FORCED,
-    "out_enc_policy": _FORCED,
-    "allowed_enc_level": _PLAIN_AFTER_HANDSHAKE,
-    "request_queue_time": _AHEAD_S,
-    "whole_pieces_threshold": 1,
-    "unchoke_slots_limit": -1,
-    "min_reconnect_time": 1,
-    "connection_speed": 200,
-    "peer_turnover": 0,
-    "max_retry_port_bind": 0,
-    "mixed_mode_algorithm": 0,
-    "allowed_fast_set_size": 0,
-    # It would have hosts ask whoever has all of it for the rest of pieces that others give them already.
-    "prioritize_partial_pieces": False,
-}
 _KINDS = lt.alert.category_t
 _ALERTS = _KINDS.status_notification | _KINDS.storage_notification | _KINDS.error_notification
-_BLOCKED, _ALLOWED = 1, 0
 _UNLIMITED = -1
-# Libtorrent's: 7 is the highest.
-_FIRST, _USUAL, _NEVER = 7, 4, 0
-# Of a host's share this much is asked for at a time: pieces, at least, and one so-manieth. Seconds' worth, even where a
-# whole model takes seconds.
-_LEAST_OF_SHARE, _PARTS_OF_SHARE = 16, 16
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the controller wants of this host; see `modules/spreading/request.py`, which writes it.
-
-    `listen`: this host's addresses for peers. `peers`: where the others listen; `takers`: those of them
-    that lack something; `allowed`: all addresses that they have,
-    since a route may show another one. `limit_bytes`: per second each way, 0: no limit. `share`: of the hosts that lack
-    something the how-manieth this is, and how many there are.
-    """
-
-    repository: Repository
-    revision: str
-    commit: str
-    filters: dict[str, list[str]]
-    files: list[WantedFile]
-    tree: dict[str, object] | None
-    name: str
-    piece_bytes: int
-    pieces: bytes
-    listen: list[str]
-    port: int
-    peers: list[tuple[str, int]]
-    takers: list[str]
-    allowed: list[str]
-    limit_bytes: int
-    reserve_bytes: int
-    share: tuple[int, int] = (0, 1)
-
-    @classmethod
-    def read(cls, path: Path) -> Request:
-        """Raises `OSError` or `KeyError`: there is none, or it is of another version."""
-        found: dict[str, Any] = json.loads(path.read_text())
-        return cls(
-            repository=Repository(Path(found["home"]), found["repository"]),
-            files=[WantedFile(**file) for file in found["files"]],
-            peers=[(str(address), int(port)) for address, port in found["peers"]],
-            pieces=base64.b64decode(found["pieces"]),
-            share=(int(found["share"][0]), int(found["share"][1])),
-            **{
-                key: found[key]
-                for key in (
-                    *("revision", "commit", "filters", "tree", "name", "piece_bytes"),
-                    *("listen", "port", "takers", "allowed", "limit_bytes", "reserve_bytes"),
-                )
-            },
-        )
 
 
 @dataclass(frozen=True)
@@ -150,9 +64,9 @@ class Swarm:
         source = request.listen[0] if len(request.listen) == 1 else ""
         places = {"listen_interfaces": listen, "outgoing_interfaces": source}
         ahead = {"max_out_request_queue": max(_LEAST_AHEAD, _MOST_AHEAD // request.share[1])}
-        settings: Any = {**_SETTINGS, **places, **ahead, "alert_mask": _ALERTS}
+        settings: Any = {**SETTINGS, **places, **ahead, "alert_mask": _ALERTS}
         self._session: Any = lt.session(settings)
-        self._session.set_ip_filter(_only(self._known))
+        self._session.set_ip_filter(only(self._known))
         self._handle = self._add(names, have, unfinished)
         # The session's limits do not hold for peers on the local network; the torrent's do.
         self._handle.set_upload_limit(request.limit_bytes or _UNLIMITED)
@@ -252,7 +166,7 @@ class Swarm:
         """Leave these peers, and come back to those left before."""
         if addresses != self._away:
             self._away = set(addresses)
-            self._session.set_ip_filter(_only(self._known - addresses))
+            self._session.set_ip_filter(only(self._known - addresses))
 
     def rename(self, digest: str) -> None:
         """Give a whole file the name of its blob; it goes on being shared."""
@@ -286,31 +200,3 @@ class Swarm:
         self._session.remove_torrent(self._handle)
         self._session.pause()
         del self._session
-
-
-def priorities(elsewhere: Sequence[bool], have: Sequence[bool], share: tuple[int, int], *, starving: bool) -> list[int]:
-    """How much each piece is wanted. `elsewhere`: another host that lacks some has this one. `have`: this one has it.
-
-    Left to the rarest first, hosts that begin at the same time ask whoever has all of it for the same pieces: seven
-    took 1.45 copies from one before each had one. So each asks him for its own share, and takes the rest from the
-    others. One that is `starving`, since another is gone with its share, asks for everything.
-
-    Of the share only what comes next is asked for, so that all hosts come forward at the same pace and the files are
-    whole from their start on, for `Arriving`.
-    """
-    mine, hosts = share
-    others = _USUAL if starving else _NEVER
-    wanted = [_USUAL if had else others for had in elsewhere]
-    lacked = [number for number in range(mine, len(elsewhere), hosts) if not elsewhere[number] and not have[number]]
-    for place, number in enumerate(lacked):
-        wanted[number] = _FIRST if place < max(_LEAST_OF_SHARE, len(elsewhere) // hosts // _PARTS_OF_SHARE) else others
-    return wanted
-
-
-def _only(peers: Iterable[str]) -> Any:
-    allowed = lt.ip_filter()
-    allowed.add_rule("0.0.0.0", "255.255.255.255", _BLOCKED)  # noqa: S104 - a range, no place to listen
-    allowed.add_rule("::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", _BLOCKED)
-    for peer in peers:
-        allowed.add_rule(peer, peer, _ALLOWED)
-    return allowed

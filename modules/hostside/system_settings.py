@@ -11,38 +11,28 @@ what is not as wished; `apply` has it so. Exit status of `apply`: 0 done, 1 not 
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modules.hostside import agent_host, gateway_host, gateway_process
-    from modules.hostside.atomic import read_json, write_json
-    from modules.hostside.gpus_kept import gpus_kept
-    from modules.hostside.ledger import note_lost_gpu
+    from modules.hostside import agent_host, gateway_host, gateway_process, settings_program
+    from modules.hostside.settings_program import Change
+    from modules.hostside.system_earlyoom import EARLYOOM, earlyoom
     from modules.hostside.system_host import SettingError, System
 else:
     import agent_host
     import gateway_host
     import gateway_process
-    from atomic import read_json, write_json
-    from gpus_kept import gpus_kept
-    from ledger import note_lost_gpu
+    import settings_program
+    from settings_program import Change
+    from system_earlyoom import EARLYOOM, earlyoom
     from system_host import SettingError, System
 
-EARLYOOM, CLOCKS, DISPLAY = "earlyoom.service", "tinderbox-clocks.service", "display-manager.service"
+CLOCKS, DISPLAY = "tinderbox-clocks.service", "display-manager.service"
 PROTECTED = ("ssh.service", "system.slice", "user.slice")
 TEXT_ONLY = "multi-user.target"
 _GRAPHICAL_SESSIONS = {"x11", "wayland", "mir"}
-# As what it was started last.
-_RUNS = "earlyoom runs"
-
-
-Change = tuple[str, Callable[[], None]]
-"""What is not as wished, in words, and what has it so."""
 
 
 def units_read(system: System, _: dict[str, Any]) -> Iterator[Change]:
@@ -133,48 +123,6 @@ def _at_the_desktop(system: System) -> bool:
     return False
 
 
-def earlyoom(system: System, wish: dict[str, Any]) -> Iterator[Change]:
-    """The daemon that ends the largest process before the host wedges. Its package is installed before."""
-    name, wanted = "earlyoom", bool(wish["earlyoom"])
-    before = system.kept().get(name)
-    active = system.shown(EARLYOOM, "ActiveState") == "active"
-    enabled = system.ask("systemctl", "is-enabled", EARLYOOM)[1] == "enabled"
-
-    def command() -> str:
-        # Without the times of the last start, which stand in the same line.
-        words = re.search(r"argv\[\]=(.*?) ;", system.shown(EARLYOOM, "ExecStart"))
-        return words[1] if words else ""
-
-    def start() -> None:
-        system.keep(name, "added" if _added(system) else ("enabled" if enabled else "disabled"))
-        system.must("systemctl", "enable", "--quiet", EARLYOOM)
-        system.must("systemctl", "restart", EARLYOOM)
-        # As systemd has it now: the settings before this one may have had it read another drop-in.
-        system.note(_RUNS, command())
-
-    def undo() -> None:
-        if before == "added":
-            system.must("apt-get", "-y", "-o", "DPkg::Lock::Timeout=300", "purge", name)
-            packages = read_json(system.undo / "packages.json") or {}
-            kept = {key: value for key, value in packages.items() if key != name}
-            write_json(system.undo / "packages.json", kept)
-        elif before == "enabled":
-            system.must("systemctl", "restart", EARLYOOM)
-        else:
-            system.must("systemctl", "disable", "--quiet", "--now", EARLYOOM)
-        system.forget(name, _RUNS)
-
-    if wanted and not (active and enabled and before is not None and system.kept().get(_RUNS) == command()):
-        yield "earlyoom does not run as wished", start
-    elif not wanted and before is not None:
-        yield "earlyoom still runs as it was wished before", undo
-
-
-def _added(system: System) -> bool:
-    entry = (read_json(system.undo / "packages.json") or {}).get("earlyoom")
-    return isinstance(entry, dict) and "earlyoom" in entry.get("added", [])
-
-
 def endpoint(_: System, wish: dict[str, Any]) -> Iterator[Change]:
     """What is left of a fleet's endpoint that this host has no part in any more."""
     gateway = gateway_host.Gateway(gateway_process.Process())
@@ -197,36 +145,17 @@ SETTINGS = (units_read, swappiness, clocks, desktop, earlyoom, endpoint)
 
 def differences(system: System, wish: dict[str, Any]) -> list[str]:
     """What is not as wished."""
-    return [what for setting in SETTINGS for what, _ in setting(system, wish)]
+    return settings_program.differences(SETTINGS, system, wish)
 
 
 def apply(system: System, wish: dict[str, Any]) -> list[str]:
-    """Have all of it as wished; one that fails keeps none of the others back. Returns what went wrong."""
-    failed = []
-    for setting in SETTINGS:
-        try:
-            for what, settle in setting(system, wish):
-                print(what, flush=True)
-                settle()
-        except (SettingError, OSError, subprocess.CalledProcessError) as error:
-            failed.append(str(error))
-    return failed
+    """Have all of it as wished. Returns what went wrong."""
+    return settings_program.applied(SETTINGS, system, wish)
 
 
 def main(arguments: list[str]) -> int:
     """Entry point."""
-    if arguments not in (["check"], ["apply"]):
-        sys.stderr.write((__doc__ or "").splitlines()[2].strip() + "\n")
-        return 2
-    wish = json.load(sys.stdin)
-    if arguments == ["check"]:
-        print(json.dumps(differences(System(), wish)))
-        return 0
-    # systemd reads its units anew for most of them.
-    with gpus_kept(note_lost_gpu):
-        failed = apply(System(), wish)
-    sys.stderr.write("".join(f"{line}\n" for line in failed))
-    return 1 if failed else 0
+    return settings_program.main(arguments, __doc__, differences, apply)
 
 
 if __name__ == "__main__":

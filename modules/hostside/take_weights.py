@@ -11,34 +11,35 @@ right; 1 with the reason in the last lines.
 
 from __future__ import annotations
 
-import errno
-import os
 import socket
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import weights_blobs as blobs
     from modules.hostside.arriving import Arriving
-    from modules.hostside.atomic import read_json, write_json
     from modules.hostside.job_result import tell_result
     from modules.hostside.page_cache import drop
     from modules.hostside.progress import Progress, Tally
-    from modules.hostside.swarm import Request, Swarm
+    from modules.hostside.swarm import Swarm
+    from modules.hostside.swarm_memory import recalled, remember
     from modules.hostside.swarm_pieces import HASH_BYTES, hashes, ordered, pieces
+    from modules.hostside.swarm_request import Request
+    from modules.hostside.swarm_troubles import disk_trouble, stalled
     from modules.hostside.weights_stamp import WantedFile
 else:
     import weights_blobs as blobs
     from arriving import Arriving
-    from atomic import read_json, write_json
     from job_result import tell_result
     from page_cache import drop
     from progress import Progress, Tally
-    from swarm import Request, Swarm
+    from swarm import Swarm
+    from swarm_memory import recalled, remember
     from swarm_pieces import HASH_BYTES, hashes, ordered, pieces
+    from swarm_request import Request
+    from swarm_troubles import disk_trouble, stalled
     from weights_stamp import WantedFile
 
 _TICK_S = 0.25
@@ -54,7 +55,6 @@ PATIENCE_S = 60.0
 # Somebody takes from us still, but nothing moves: it is stuck, and the run shall go on.
 _LINGER_S = 15.0
 _SEEN_S = 0.5
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _GIB = 1024**3
 
 
@@ -150,16 +150,6 @@ def gathered(
     return names, have, {number: marks for number, marks in blocks.items() if not have[number]}
 
 
-def recalled(memory: Path, piece_bytes: int) -> dict[int, list[bool]]:
-    """What `remember` wrote; nothing after a restart of the host, which may have lost some of it."""
-    found = read_json(memory)
-    if found is None or found.get("boot") != _BOOT.read_text() or found.get("piece_bytes") != piece_bytes:
-        return {}
-    unfinished = found.get("unfinished")
-    blocks = unfinished if isinstance(unfinished, dict) else {}
-    return {int(number): [mark == "1" for mark in str(marks)] for number, marks in blocks.items()}
-
-
 def await_all(swarm: Swarm, memory: Path, parts: list[Path], arriving: Arriving, progress: Progress) -> None:
     """Wait until all is here; on the way, hash what is, and remember it for a process that is killed."""
     total, best, moved = sum(file.size for file in swarm.files), -1, time.monotonic()
@@ -172,7 +162,7 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], arriving: Arriving,
         status = swarm.status()
         progress.report("from peers", status.total_done, total, "bytes")
         if swarm.disk_trouble is not None:
-            raise blobs.GiveUpError(_disk_trouble(swarm.request, swarm.disk_trouble))
+            raise blobs.GiveUpError(disk_trouble(swarm.request, swarm.disk_trouble))
         if status.errc.value():
             raise blobs.GiveUpError(
                 f"{swarm.request.repository.folder}: {status.errc.message()}: mend that and run again"
@@ -183,7 +173,7 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], arriving: Arriving,
         if status.total_done > best:
             best, moved = status.total_done, time.monotonic()
         elif time.monotonic() - moved > PATIENCE_S:
-            raise blobs.GiveUpError(_stalled(swarm, status.total_done, total))
+            raise blobs.GiveUpError(stalled(swarm, status.total_done, total, PATIENCE_S))
         since = time.monotonic() - remembered
         if since > _REMEMBER_S or (since > _LEAST_S and status.total_done - kept >= _REMEMBER_BYTES):
             have = swarm.have()
@@ -191,44 +181,6 @@ def await_all(swarm: Swarm, memory: Path, parts: list[Path], arriving: Arriving,
             arriving.advance(have)
             remembered, kept = time.monotonic(), status.total_done
         time.sleep(_TICK_S)
-
-
-def _disk_trouble(request: Request, error: OSError) -> str:
-    """Libtorrent has stopped since a file can not be written, or read."""
-    digest = Path(str(error.filename)).name.removesuffix(blobs.PEER_PART)
-    paths = [file.path for file in request.files if file.digest == digest]
-    what = f"{error.strerror}: mend that and run again"
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        what = "the disk is full (df -h): make room and run again; what came is kept"
-    return (
-        f"{request.repository.name}{''.join(f', {path},' for path in paths[:1])} in {request.repository.folder}: {what}"
-    )
-
-
-def _stalled(swarm: Swarm, done: int, total: int) -> str:
-    peers = swarm.peers()
-    whole = [peer.address for peer in peers if peer.whole]
-    return (
-        f"{swarm.request.repository.name}: no peer gave anything for {PATIENCE_S:.0f} s; {done / _GIB:.2f} of "
-        f"{total / _GIB:.2f} GiB are here and stay. Connected: {', '.join(peer.address for peer in peers) or 'none'}; "
-        f"with all of it: {', '.join(whole) or 'none'}. Run again; where none connects, hosts must reach each other at "
-        f"port {swarm.request.port} (weights.spread)"
-    )
-
-
-def remember(swarm: Swarm, memory: Path, parts: list[Path]) -> None:
-    """Flush what came, and write down which blocks of unfinished pieces are on the disk."""
-    blocks = {str(number): "".join("01"[mark] for mark in marks) for number, marks in swarm.unfinished().items()}
-    for part in parts:
-        if part.exists():
-            descriptor = os.open(part, os.O_RDONLY)
-            try:
-                os.fdatasync(descriptor)
-            finally:
-                os.close(descriptor)
-    # Where the disk is full, libtorrent says so, too, and by the file.
-    with suppress(OSError):
-        write_json(memory, {"boot": _BOOT.read_text(), "piece_bytes": swarm.request.piece_bytes, "unfinished": blocks})
 
 
 def linger(swarm: Swarm, progress: Progress) -> None:

@@ -26,19 +26,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside.addresses import outward_address, own_addresses
     from modules.hostside.progress import Progress, Tally
-    from modules.hostside.weights_stamp import (
-        Repository,
-        broken,
-        condemn,
-        read_stamp,
-        stamped_files,
-        stray_lines,
-        touched,
-    )
+    from modules.hostside.weights_hashes import broken
+    from modules.hostside.weights_stamp import Repository, condemn, read_stamp, stamped_files, stray_lines, touched
 else:
     from addresses import outward_address, own_addresses
     from progress import Progress, Tally
-    from weights_stamp import Repository, broken, condemn, read_stamp, stamped_files, stray_lines, touched
+    from weights_hashes import broken
+    from weights_stamp import Repository, condemn, read_stamp, stamped_files, stray_lines, touched
 
 
 def look(repository: Repository, revision: str, *, hashes: bool, progress: Progress | None = None) -> dict[str, Any]:

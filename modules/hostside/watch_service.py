@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from modules.hostside import engine_sample, gpu_sample
     from modules.hostside.activation import BusyError, alone
     from modules.hostside.ask_model import GENERATE, TASKS, answer, question
+    from modules.hostside.ask_server import Endpoint, NotReady, read_secret, reply_tokens
     from modules.hostside.atomic import write_text
-    from modules.hostside.await_ready import Endpoint, NotReady, read_secret, reply_tokens
     from modules.hostside.ledger import Ledger
     from modules.hostside.masking import masked_lines
     from modules.hostside.release_story import RESTARTED
@@ -38,8 +38,8 @@ else:
     import gpu_sample
     from activation import BusyError, alone
     from ask_model import GENERATE, TASKS, answer, question
+    from ask_server import Endpoint, NotReady, read_secret, reply_tokens
     from atomic import write_text
-    from await_ready import Endpoint, NotReady, read_secret, reply_tokens
     from ledger import Ledger
     from masking import masked_lines
     from release_story import RESTARTED

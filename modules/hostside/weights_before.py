@@ -55,9 +55,9 @@ def stamped(repository: stamps.Repository) -> list[Path]:
 
 
 def note(repository: stamps.Repository) -> None:
-    """Note what is there, unless that was done before, or came too late."""
+    """Note what is there, unless that was done before, or came too late. A home of our own needs none."""
     path = note_file(repository)
-    if path.exists() or stamped(repository):
+    if path.exists() or stamped(repository) or repository.home.is_relative_to(OWN):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     entries = dict(_entries(repository.folder))

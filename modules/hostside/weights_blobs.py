@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from modules.hostside.checkpoint import structure
     from modules.hostside.hashing import OnBytes
     from modules.hostside.weights_before import note
+    from modules.hostside.weights_hashes import difference, in_parallel
     from modules.hostside.weights_stamp import (
         Repository,
         WantedFile,
-        difference,
-        in_parallel,
         read_stamp,
         stamped_files,
         strays,
@@ -36,17 +35,8 @@ else:
     from checkpoint import structure
     from hashing import OnBytes
     from weights_before import note
-    from weights_stamp import (
-        Repository,
-        WantedFile,
-        difference,
-        in_parallel,
-        read_stamp,
-        stamped_files,
-        strays,
-        suspects,
-        write_stamp,
-    )
+    from weights_hashes import difference, in_parallel
+    from weights_stamp import Repository, WantedFile, read_stamp, stamped_files, strays, suspects, write_stamp
 
 # The client's own name for what is not whole, so that `hf cache prune` knows it.
 HUB_PART, PEER_PART = ".tinderbox-hub.incomplete", ".tinderbox-peer.incomplete"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from modules.monitoring.panels import Panel, Row, details, gateway, machine, overview, services, serving
+from modules.monitoring.panel import Panel, Row
+from modules.monitoring.panels import details, machine, overview, services, serving
+from modules.monitoring.panels_gateway import gateway
 from modules.monitoring.queries import FLEET, ONE_HOST
 
 # Whichever Prometheus the Grafana that reads this has.

@@ -2,45 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from modules.monitoring import engine_names as engine
+from modules.monitoring.panel import SERVICE, Panel, Query, Row, one
 from modules.monitoring.queries import fullest, quantile, rate, total
-
-SERVICE = "{{host}} {{service}}"
-
-
-@dataclass(frozen=True)
-class Query:
-    """PromQL and what its series are called."""
-
-    expression: str
-    legend: str
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel. `unit`: Grafana's name of it. `kind`: its plugin. `width`: of 24. `note`: what to know of it."""
-
-    title: str
-    queries: tuple[Query, ...]
-    unit: str = "short"
-    kind: str = "timeseries"
-    width: int = 8
-    note: str = ""
-    most: float | None = None
-
-
-@dataclass(frozen=True)
-class Row:
-    """Panels under one heading."""
-
-    title: str
-    panels: tuple[Panel, ...]
-
-
-def _one(expression: str, legend: str = SERVICE) -> tuple[Query, ...]:
-    return (Query(expression, legend),)
 
 
 def serving(of: str) -> Row:
@@ -49,8 +13,8 @@ def serving(of: str) -> Row:
     return Row(
         "Serving",
         (
-            Panel("Generated tokens", _one(rate(engine.GENERATION_TOKENS, of)), "suffix: tok/s"),
-            Panel("Prompt tokens", _one(rate(engine.PROMPT_TOKENS, of)), "suffix: tok/s"),
+            Panel("Generated tokens", one(rate(engine.GENERATION_TOKENS, of)), "suffix: tok/s"),
+            Panel("Prompt tokens", one(rate(engine.PROMPT_TOKENS, of)), "suffix: tok/s"),
             Panel(
                 "Requests",
                 (
@@ -67,7 +31,7 @@ def serving(of: str) -> Row:
                 )
                 for name, figure in latencies.items()
             ),
-            Panel("KV cache in use", _one(fullest(engine.KV_CACHE, of)), "percentunit", most=1.0),
+            Panel("KV cache in use", one(fullest(engine.KV_CACHE, of)), "percentunit", most=1.0),
         ),
     )
 
@@ -78,7 +42,7 @@ def machine(of: str) -> Row:
     return Row(
         "Machine",
         (
-            Panel("Power", _one(f"tinderbox_gpu_power_watts{{{of}}}", "{{host}}"), "watt"),
+            Panel("Power", one(f"tinderbox_gpu_power_watts{{{of}}}", "{{host}}"), "watt"),
             Panel(
                 "SM clock",
                 (
@@ -88,10 +52,10 @@ def machine(of: str) -> Row:
                 "hertz",
                 note="500 to 850 MHz while busy: the unit is stuck in a low power state.",
             ),
-            Panel("Temperature", _one(f"tinderbox_gpu_temperature_celsius{{{of}}}", "{{host}}"), "celsius"),
+            Panel("Temperature", one(f"tinderbox_gpu_temperature_celsius{{{of}}}", "{{host}}"), "celsius"),
             Panel(
                 "GPU in use",
-                _one(f"tinderbox_gpu_utilization_ratio{{{of}}}", "{{host}}"),
+                one(f"tinderbox_gpu_utilization_ratio{{{of}}}", "{{host}}"),
                 "percentunit",
                 note="96 % occurs at 42 W and at 100 W: look at clock and power beside it.",
                 most=1.0,
@@ -107,7 +71,7 @@ def machine(of: str) -> Row:
             ),
             Panel(
                 "Waiting for memory",
-                _one(
+                one(
                     f'rate(tinderbox_pressure_seconds_total{{{of}, resource="memory"}}[$__rate_interval])',
                     "{{host}} {{kind}}",
                 ),
@@ -127,22 +91,22 @@ def services(of: str) -> Row:
         (
             Panel(
                 "State",
-                _one(f"tinderbox_service_state{{{of}}} == 1", f"{SERVICE} {{{{state}}}}"),
+                one(f"tinderbox_service_state{{{of}}} == 1", f"{SERVICE} {{{{state}}}}"),
                 kind="state-timeline",
                 note="No bar at all: unknown.",
             ),
             Panel(
                 "Restarts",
-                _one(f"tinderbox_service_restarts_total{{{of}}}"),
+                one(f"tinderbox_service_restarts_total{{{of}}}"),
                 note="By systemd, since the last start by hand.",
             ),
             Panel(
                 "Release in force",
-                _one(f"tinderbox_release_info{{{of}}}", f"{SERVICE} {{{{release}}}} ({{{{standing}}}})"),
+                one(f"tinderbox_release_info{{{of}}}", f"{SERVICE} {{{{release}}}} ({{{{standing}}}})"),
                 kind="state-timeline",
             ),
-            Panel("Gate", _one(verdict, f"{SERVICE} {{{{verdict}}}}"), kind="state-timeline"),
-            Panel("Age of the gate", _one(f"time() - tinderbox_gate_measured_timestamp_seconds{{{of}}}"), "s"),
+            Panel("Gate", one(verdict, f"{SERVICE} {{{{verdict}}}}"), kind="state-timeline"),
+            Panel("Age of the gate", one(f"time() - tinderbox_gate_measured_timestamp_seconds{{{of}}}"), "s"),
             Panel(
                 "Gate: figure over its bound",
                 (
@@ -164,27 +128,27 @@ def overview(of: str) -> Row:
         (
             Panel(
                 "Hosts that answer",
-                _one(f"sum(up{{{of}}} and on (fleet, host) {expected})", "answer"),
+                one(f"sum(up{{{of}}} and on (fleet, host) {expected})", "answer"),
                 kind="stat",
                 width=4,
             ),
-            Panel("Hosts expected", _one(f"count({expected})", "expected"), kind="stat", width=4),
-            Panel("Services ready", _one(f"sum(tinderbox_service_ready{{{of}}})", "ready"), kind="stat", width=4),
+            Panel("Hosts expected", one(f"count({expected})", "expected"), kind="stat", width=4),
+            Panel("Services ready", one(f"sum(tinderbox_service_ready{{{of}}})", "ready"), kind="stat", width=4),
             Panel(
                 "Services expected",
-                _one(f"count(tinderbox_expected_service{{{of}}})", "expected"),
+                one(f"count(tinderbox_expected_service{{{of}}})", "expected"),
                 kind="stat",
                 width=4,
             ),
             Panel(
                 "Alerts",
-                _one(f'count(ALERTS{{{of}, alertstate="firing"}}) or 0 * count({expected})', "firing"),
+                one(f'count(ALERTS{{{of}, alertstate="firing"}}) or 0 * count({expected})', "firing"),
                 kind="stat",
                 width=4,
             ),
             Panel(
                 "Simulated hosts",
-                _one(f"sum(tinderbox_simulated{{{of}}})", "simulated"),
+                one(f"sum(tinderbox_simulated{{{of}}})", "simulated"),
                 kind="stat",
                 width=4,
                 note="Figures of these say nothing about a Spark.",
@@ -199,16 +163,16 @@ def details(of: str) -> Row:
     return Row(
         "This host",
         (
-            Panel("GPU memory by process", _one(f"tinderbox_gpu_process_memory_bytes{{{of}}}", "{{process}}"), "bytes"),
+            Panel("GPU memory by process", one(f"tinderbox_gpu_process_memory_bytes{{{of}}}", "{{process}}"), "bytes"),
             Panel(
                 "What holds the clocks back",
-                _one(f"tinderbox_gpu_clock_limited{{{of}}}", "{{reason}}"),
+                one(f"tinderbox_gpu_clock_limited{{{of}}}", "{{reason}}"),
                 kind="state-timeline",
                 note="All clear proves nothing on a GB10.",
             ),
             Panel(
                 "Processor in use",
-                _one(
+                one(
                     f'1 - avg by (host) (rate(node_cpu_seconds_total{{{of}, mode="idle"}}[$__rate_interval]))',
                     "{{host}}",
                 ),
@@ -217,46 +181,20 @@ def details(of: str) -> Row:
             ),
             Panel(
                 "Disk left",
-                _one(f"node_filesystem_avail_bytes{{{disk}}} / node_filesystem_size_bytes{{{disk}}}", "{{mountpoint}}"),
+                one(f"node_filesystem_avail_bytes{{{disk}}} / node_filesystem_size_bytes{{{disk}}}", "{{mountpoint}}"),
                 "percentunit",
                 most=1.0,
             ),
             Panel(
                 "Received",
-                _one(f"rate(node_network_receive_bytes_total{{{of}}}[$__rate_interval])", "{{device}}"),
+                one(f"rate(node_network_receive_bytes_total{{{of}}}[$__rate_interval])", "{{device}}"),
                 "Bps",
             ),
             Panel(
                 "Collection",
-                _one(f"tinderbox_collection_seconds{{{of}}}", "{{host}}"),
+                one(f"tinderbox_collection_seconds{{{of}}}", "{{host}}"),
                 "s",
                 note="What it costs to tell all of this.",
             ),
-        ),
-    )
-
-
-def gateway(of: str) -> Row:
-    """HAProxy's own exporter, on the host that has the fleet's gateway."""
-    return Row(
-        "Gateway",
-        (
-            Panel(
-                "Sparks that take requests",
-                _one(f'haproxy_server_status{{{of}, state="UP"}}', "{{proxy}} {{server}}"),
-                kind="state-timeline",
-                width=12,
-            ),
-            Panel("Sessions", _one(f"haproxy_server_current_sessions{{{of}}}", "{{proxy}} {{server}}"), width=12),
-            Panel(
-                "Answers",
-                _one(
-                    f"sum by (proxy, code) (rate(haproxy_server_http_responses_total{{{of}}}[$__rate_interval]))",
-                    "{{proxy}} {{code}}",
-                ),
-                "reqps",
-                width=12,
-            ),
-            Panel("Waiting", _one(f"haproxy_server_current_queue{{{of}}}", "{{proxy}} {{server}}"), width=12),
         ),
     )

@@ -85,7 +85,7 @@ def predecessor_chosen(service: str, piece: Piece, port: int, home: str) -> Gene
     """
     told = what_happens(service, piece, home)
     host.log(told)
-    differs(f"service {service}", told)
+    differs(f"service {service}", f"takes a server's place: {told}")
     yield StringCommand(
         layout.PYTHON, PROGRAM, "choose", QuoteString(service), _stdin=json.dumps(record_of(piece, port))
     )

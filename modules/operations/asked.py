@@ -9,6 +9,7 @@ import socket
 FORCE = "TINDERBOX_FORCE"
 SERVICE = "TINDERBOX_SERVICE"
 RELEASE = "TINDERBOX_RELEASE"
+SINCE = "TINDERBOX_SINCE"
 REMOVE = "TINDERBOX_REMOVE"
 ASKED_LAYERS = "TINDERBOX_LAYERS"
 REPAIR, JSON = "TINDERBOX_REPAIR", "TINDERBOX_JSON"
@@ -18,6 +19,8 @@ NIGHTLY_METRICS, NIGHTLY_GATE = "TINDERBOX_NIGHTLY_METRICS", "TINDERBOX_NIGHTLY_
 _NIGHT = "*-*-* 03:00:00"
 ADOPT = "TINDERBOX_ADOPT"
 ADOPT_FOUND = "TINDERBOX_ADOPT_FOUND"
+# Set by `modules.bootstrap` once the first login is made, for the run of deploys/bootstrap.py that follows it.
+OPENED = "TINDERBOX_OPENED"
 # Set by `modules.converge` for the runs of a rollout.
 ROLLOUT = "TINDERBOX_ROLLOUT"
 
@@ -35,6 +38,11 @@ def asked_service() -> str | None:
 def asked_release() -> str | None:
     """The release that is meant: `TINDERBOX_RELEASE=id`."""
     return os.environ.get(RELEASE) or None
+
+
+def asked_since() -> str | None:
+    """Since when logs are wanted: `TINDERBOX_SINCE=10m`."""
+    return os.environ.get(SINCE) or None
 
 
 def asked_removals() -> frozenset[str]:

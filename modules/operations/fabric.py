@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Generator, Sequence
 
@@ -20,7 +19,7 @@ from modules.fabric.findings import (
     without_peers,
 )
 from modules.fabric.kernel import ARGUMENT, GRUB, GRUB_TEXT, writes_argument
-from modules.fabric.netplan import MARK, NETPLAN, netplan_diff, netplan_text
+from modules.fabric.netplan import NETPLAN
 from modules.fabric.ports import PlannedPort, PortsError, planned_ports
 from modules.fabric.wish import (
     FILES,
@@ -28,22 +27,16 @@ from modules.fabric.wish import (
     LIMITS_TEXT,
     configured,
     in_the_way,
-    is_given,
-    moved,
     taken_addresses,
     ways_out,
 )
 from modules.facts.fabric import SIMULATED_SYSFS, SYSFS, FabricState, FabricSurvey
-from modules.facts.netplan import NetplanUnapplied
 from modules.facts.survey import Question
-from modules.operations.managed_files import ManagedFile, is_settled, settle, unsettled
+from modules.operations.fabric_netplan import netplan_changes, unapplied_edits
+from modules.operations.managed_files import ManagedFile, settle, unsettled
 from modules.operations.require import foreseen, unreadable
-from modules.release import layout
 from modules.spec.fabric import Fabric
 
-PROGRAM = str(layout.PROGRAMS / "fabric_apply.py")
-# A host that nobody reaches any more takes its change back after so long.
-CONFIRM_S = 90
 # A ConnectX-7 that got another MTU takes seconds until its link is up again, and so may the other host be slower.
 _TRIES, _PAUSE_S = 6, 2.0
 # Per host of this run: the firmware that was seen, whether all cables answered already, whether it is to be changed.
@@ -103,7 +96,7 @@ def fabric_settled(
     if troubles:
         yield foreseen("\n".join(f"{host.name}: {trouble}" for trouble in troubles))
         return
-    netplan = _netplan_changes(fabric, ports, found)
+    netplan = netplan_changes(fabric, ports, found)
     if netplan and (others := unapplied_edits(found)):
         yield foreseen(f"{host.name}: {others}")
         return
@@ -136,51 +129,6 @@ def _file_changes(
     asked = wanted is not None and wanted.content is not None
     if any(file.path == GRUB for file in files) or (asked and ARGUMENT not in found.boots_with):
         yield StringCommand("update-grub")
-
-
-def unapplied_edits(found: FabricState) -> str:
-    """Why netplan is left alone: it would bring about what others have written and not applied; empty where none has.
-
-    A rollback could not take that back, and the host may be reached by such an interface.
-    """
-    fabrics = {port.name for port in found.ports}
-    others = {path: name for path, name in (host.get_fact(NetplanUnapplied) or {}).items() if name not in fabrics}
-    if not others:
-        return ""
-    return (
-        f"the host's netplan files say something new of {', '.join(sorted(set(others.values())))} that was not applied "
-        f"({', '.join(sorted(others))} would change), and this change would bring it about, too. Apply it first "
-        "(`sudo netplan try`, then `sudo netplan apply`), or take it out of /etc/netplan; then run again"
-    )
-
-
-def _netplan_changes(fabric: Fabric | None, ports: Sequence[PlannedPort], found: FabricState) -> list[PyinfraCommand]:
-    ours = found.text is not None and found.text.startswith(MARK)
-    text = netplan_text(fabric, ports) if fabric is not None else None
-    if fabric is None and not ours and not found.pending:
-        return []
-    away = moved(ports, found.foreign)
-    given = all(is_given(port) for port in ports)
-    in_place = is_settled(ManagedFile(NETPLAN, text, "600"), found.files.get(NETPLAN))
-    if in_place and given and not away and not found.pending:
-        return []
-    lines = netplan_diff(found.text, text)
-    for line in lines:
-        host.log(line)
-    for file in away:
-        host.log(f"{file} is kept aside until fabric is taken out")
-    wish = {
-        "path": NETPLAN,
-        "text": text,
-        "ports": {port.name: {"address": str(port.address), "mtu": port.mtu} for port in ports},
-        "move": away,
-        "confirm_s": CONFIRM_S,
-    }
-    return [
-        StringCommand(layout.PYTHON, PROGRAM, "apply", _stdin=json.dumps(wish)),
-        # A command of its own: that it arrives says that the host is still reached.
-        StringCommand(layout.PYTHON, PROGRAM, "confirm"),
-    ]
 
 
 @operation()

@@ -20,6 +20,7 @@ from modules.operations.managed_files import ManagedFile
 from modules.operations.require import foreseen
 from modules.operations.weights import pinned_commit
 from modules.release import layout
+from modules.release.build import start_seconds
 from modules.spec.model import Model
 
 # An operation is asked twice, for the plan of a run and in the run; people are told once.
@@ -104,13 +105,17 @@ def watched_engines(plan: ServicePlan) -> list[str]:
 def services_file(services: HostPlan) -> ManagedFile:
     """Which services of Tinderbox belong on the host together; every other engine is a stranger there.
 
-    `keep` is there for those of which more than the last good release stays startable (hostside/kept_releases.py).
+    `keep` is there for those of which more than the last good release stays startable (hostside/kept_releases.py). Of
+    several also in which order they start, and how long each start may take (modules/hostside/load_turn.py).
     """
-    names = sorted(service.name for service in services.services)
+    document: dict[str, Any] = {"services": sorted(service.name for service in services.services)}
     keep = {one.name: one.service.keep for one in services.services if one.service.keep > 1}
-    return ManagedFile(
-        layout.services_file(), json.dumps({"services": names} | ({"keep": keep} if keep else {})) + "\n"
-    )
+    document |= {"keep": keep} if keep else {}
+    if len(services.services) > 1:
+        document["order"] = [service.name for service in services.in_order]
+        document["start_s"] = {service.name: start_seconds(service) for service in services.in_order}
+        document["spans"] = [service.name for service in services.in_order if service.cluster is not None]
+    return ManagedFile(layout.services_file(), json.dumps(document) + "\n")
 
 
 def room_for(plan: ServicePlan, reckoned: Reckoned | None) -> Generator[PyinfraCommand, None, None]:

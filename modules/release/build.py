@@ -158,12 +158,20 @@ def _flags(plan: ServicePlan) -> Flags:
     return {**plan.flags, **(spread.worker_flags if spread is not None and plan.is_worker else {})}
 
 
+def _with_aliases(plan: ServicePlan) -> tuple[str, ...]:
+    """The engine's command with the service's further names behind the model's own."""
+    words: list[str] = []
+    for word in plan.engine.command:
+        words += (word, *plan.service.aliases) if word == "{served_as}" else (word,)
+    return tuple(words)
+
+
 def _part(plan: ServicePlan, around: Surroundings) -> Member:
     """What the service is on its host."""
     service, engine = plan.service, plan.engine
     encodings = bool(plan.encodings)
     address = None if plan.cluster is None else plan.cluster.addresses[plan.host]
-    command = engine_command(engine.command, _flags(plan), _placeholders(plan, around))
+    command = engine_command(_with_aliases(plan), _flags(plan), _placeholders(plan, around))
     run = run_arguments(
         plan.name,
         around.image,

@@ -5,33 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from modules.catalog import Catalog
-from modules.facts.parse.llama_benchy import Metric
 from modules.fleet import Fleet, ServicePlan
 from modules.fleet.plan import host_plan
-from modules.gating.decision import decide
-from modules.gating.direction import lower_is_better, unit_of
 from modules.gating.judgement import Verdict
-from modules.gating.metrics import Measurement
-from modules.reporting.measured import Figure, Measured, MeasuredService
-from modules.reporting.record import HostRecord, ServiceRecord, line_reports
+from modules.reporting.measured import Measured, MeasuredService
+from modules.reporting.metric_report import metric_of, verdicts_of
+from modules.reporting.record import HostRecord, ServiceRecord
 from modules.reporting.report import (
-    Bounds,
     FleetReport,
     GateReport,
     HistoryPoint,
     HostReport,
-    LineReport,
-    MetricReport,
     Published,
-    Reading,
     ServiceReport,
     State,
 )
-from modules.reporting.wording import wording_of
 from modules.rollout.record import newest
 from modules.spec.baseline import Baseline
 from modules.spec.fleet import ResolvedHost
-from modules.spec.gate import Gate, Threshold
+from modules.spec.gate import Gate
 
 Records = Callable[[str, str], ServiceRecord]
 """Host and service → what is kept of it."""
@@ -124,14 +116,14 @@ def _gate(
     plan: ServicePlan, gate: Gate, measured: MeasuredService, record: ServiceRecord, catalog: Catalog
 ) -> GateReport:
     former = _former_good(record.history, measured)
-    lines = _verdicts(gate, measured, record)
+    lines = verdicts_of(gate, measured, record)
     published = _published(plan, catalog)
     names = [*gate.thresholds, *(name for name in measured.metrics if name not in gate.thresholds)]
     return GateReport(
         verdict=measured.verdict,
         measured=measured.measured,
         metrics=tuple(
-            _metric(
+            metric_of(
                 name,
                 threshold=gate.thresholds.get(name),
                 line=lines.get(name),
@@ -162,14 +154,6 @@ def _former_good(history: Sequence[HistoryPoint], measured: MeasuredService) -> 
     return good[-1] if good else None
 
 
-def _verdicts(gate: Gate, measured: MeasuredService, record: ServiceRecord) -> Mapping[str, LineReport]:
-    """Each metric's own verdict: as it was noted with the gate's, else by the fixed bounds, which need nothing more."""
-    if record.judged == measured.measured:
-        return record.lines
-    metrics = {name: Metric(one.mean, one.std, one.values) for name, one in measured.metrics.items()}
-    return line_reports(decide(gate, Measurement(metrics, {})).judgement)
-
-
 def _published(plan: ServicePlan, catalog: Catalog) -> Mapping[str, Published]:
     """What others measured with this engine and model; of several the one that comes first."""
     names = {plan.model.served_as, plan.service.model if isinstance(plan.service.model, str) else ""}
@@ -182,40 +166,3 @@ def _published(plan: ServicePlan, catalog: Catalog) -> Mapping[str, Published]:
             published = Published(value=figure.value, std=figure.std, name=name, source=baseline.source)
             found.setdefault(metric.split(" (")[0], published)
     return found
-
-
-def _metric(
-    name: str,
-    *,
-    threshold: Threshold | None,
-    line: LineReport | None,
-    figure: Figure | None,
-    published: Published | None,
-    former: HistoryPoint | None,
-    outdated: bool,
-) -> MetricReport:
-    words = wording_of(name)
-    bounds = threshold.model_dump(include=set(Bounds.model_fields)) if threshold is not None else {}
-    return MetricReport(
-        name=name,
-        title=words.title,
-        detail=words.detail,
-        unit=unit_of(name),
-        lower_is_better=lower_is_better(name),
-        verdict=None if line is None else line.verdict,
-        reason=_reason(line, figure, outdated=outdated),
-        now=None if figure is None else Reading(mean=figure.mean, std=figure.std, runs=len(figure.values)),
-        bounds=Bounds.model_validate(bounds),
-        baseline=published,
-        last_good=None if former is None else former.readings.get(name),
-    )
-
-
-def _reason(line: LineReport | None, figure: Figure | None, *, outdated: bool) -> str:
-    """Why there is no pass. `outdated`: the gate has changed since it was judged, so what stands beside it is older."""
-    said = [line.reason] if line is not None and line.reason else []
-    if outdated:
-        said.append(
-            "the gate has changed since: the next run " + ("measures it" if figure is None else "judges it anew")
-        )
-    return "; ".join(said)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from modules.facts.report import HostSeen, ServiceSeen
-from modules.facts.service import UnitState
 from modules.fleet import HostPlan, ServicePlan
 from modules.gating.judgement import Verdict
 from modules.memory import Checkpoint, UnplannableError
@@ -30,8 +29,8 @@ from modules.reporting.report import (
     MemoryPart,
     MemoryReport,
     ReleaseReport,
-    State,
 )
+from modules.reporting.states import state_of
 from modules.reporting.stored import (
     Stored,
     causes_in,
@@ -57,15 +56,6 @@ def note_seen(fleet: str, plan: HostPlan, seen: HostSeen, root: Path = ROOT) -> 
         if record != former:
             keep(fleet, plan.name, service.name, record, root)
     keep_host(fleet, plan.name, HostRecord(seen=seen.at, gpu=seen.gpu, driver=seen.driver, rollout=seen.rollout), root)
-
-
-def state_of(unit: UnitState) -> State:
-    """A unit that is on its way, or that systemd starts again and again, does not serve yet."""
-    if unit.sub == "auto-restart" or unit.active == "failed":
-        return "failed"
-    if unit.active in {"active", "reloading"}:
-        return "running"
-    return "unknown" if unit.active == "unknown" else "stopped"
 
 
 def _measurement_in_force(host: str, plan: ServicePlan, told: ServiceSeen, gpu: str | None) -> MeasuredService | None:

@@ -95,6 +95,8 @@ Address = Annotated[
     StringConstraints(pattern=r"^[A-Za-z0-9:]([A-Za-z0-9.:%_-]*[A-Za-z0-9:])?$", max_length=253),
     AfterValidator(_address),
 ]
+# What a client may write for a model, and HAProxy takes for a name and nothing else.
+ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$", max_length=200)]
 IpAddress = Annotated[str, AfterValidator(_ip_address)]
 Ipv4Network = Annotated[str, AfterValidator(_ipv4_network)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

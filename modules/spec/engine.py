@@ -116,7 +116,7 @@ class Engine(Strict):
     its path, `{draft_tokens}` for how many tokens it proposes, `{draft_tokens_and_one}` for one more. `process`:
     regular expression over the host's process list that finds it.
     `native_fp4`: it is meant to compute in FP4, and an image without such code in it is refused. `multi_node`: how it
-    spans hosts; null: it can not.
+    spans hosts; null: it can not. `several_names`: behind the flag where `{served_as}` stands it takes further names.
     """
 
     recipe: str
@@ -131,6 +131,7 @@ class Engine(Strict):
     speculative: dict[DraftMethod, Flags] = {}
     process: str
     native_fp4: bool = False
+    several_names: bool = False
     multi_node: MultiNode | None = None
     source: str
     verified: str = "unverified on hardware"

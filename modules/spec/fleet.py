@@ -9,7 +9,7 @@ from pydantic import Field
 from modules.spec.base import Address, HostName, KeyFingerprint, Name, Strict
 from modules.spec.model import Model
 from modules.spec.secret import SecretReference
-from modules.spec.settings import HostSettings
+from modules.spec.settings import HostSettings, Service
 from modules.spec.strategy import Strategy
 
 
@@ -41,17 +41,29 @@ class Host(Strict):
     settings: dict[str, object] = {}
 
 
+class PlacedService(Service):
+    """A service that no layer gives a host by itself.
+
+    `replicas`: on so many hosts, chosen by the memory that they have left; None: on all that it may be on. `on`: the
+    groups and hosts that it may be on; without any: all hosts of the fleet.
+    """
+
+    replicas: int | None = Field(default=None, ge=1, le=256)
+    on: tuple[HostName, ...] = ()
+
+
 class FleetFile(Strict):
     """`defaults` hold for every host; `groups` and then a host's own `settings` are laid over them, key by key.
 
     `strategy`: how a change goes over the hosts; None: over all of them at once.
-    `models`: beside those of the catalog, for services to name.
+    `models`: beside those of the catalog, for services to name. `services`: those whose hosts are chosen here.
     """
 
     fleet: Name
     ssh: Ssh = Ssh()
     secrets: dict[Name, SecretReference] = {}
     models: dict[Name, Model] = {}
+    services: dict[Name, PlacedService] = {}
     defaults: dict[str, object] = {}
     groups: dict[Name, dict[str, object]] = {}
     hosts: dict[HostName, Host] = Field(min_length=1)

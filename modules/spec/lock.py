@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from modules.spec.base import Commit, Digest, Strict
+from modules.spec.base import Commit, Digest, HostName, Name, Strict
 
 # A large file's sha256, or a small one's git blob id, as the hub publishes them; and its size in bytes.
 FileLine = Annotated[str, StringConstraints(pattern=r"^(sha256:[0-9a-f]{64}|git:[0-9a-f]{40}) \d+$")]
@@ -16,12 +16,14 @@ FileLine = Annotated[str, StringConstraints(pattern=r"^(sha256:[0-9a-f]{64}|git:
 class Lock(Strict):
     """`models`: `repository@revision` → commit. `images`: reference with its tag → digest.
 
-    `files`: `repository@commit` → path → hash and size of each file that was fetched of it.
+    `files`: `repository@commit` → path → hash and size of each file that was fetched of it. `placements`: service of
+    the fleet's own → the hosts that were chosen for it.
     """
 
     models: dict[str, Commit] = {}
     images: dict[str, Digest] = {}
     files: dict[str, dict[str, FileLine]] = {}
+    placements: dict[Name, tuple[HostName, ...]] = {}
 
     def commit(self, repository: str, revision: str) -> str | None:
         """Give the commit that a revision of a model resolved to."""

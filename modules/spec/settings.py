@@ -15,6 +15,7 @@ from modules.spec.base import (
     HostName,
     IpAddress,
     Ipv4Network,
+    ModelName,
     Name,
     PackageVersion,
     Port,
@@ -188,6 +189,8 @@ class Service(Strict):
     machine's memory by its plan is refused. `watchdog`: how it is watched. `cluster`: the hosts that it spans.
     `keep`: so many releases that were good keep image, weights and caches on the host, the newest first; the one in
     force does in any case.
+    `priority`: of several services of a host the higher ones start first, and one that does not fit is the lowest.
+    `aliases`: further names by which clients may ask for its model.
     """
 
     engine: str
@@ -207,6 +210,16 @@ class Service(Strict):
     watchdog: Watchdog = Watchdog()
     cluster: Cluster | None = None
     keep: int = Field(default=1, ge=1, le=20)
+    priority: int = Field(default=0, ge=-100, le=100)
+    aliases: tuple[ModelName, ...] = ()
+
+    @field_validator("aliases")
+    @classmethod
+    def _once_each(cls, aliases: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for at, name in enumerate(aliases) if name in aliases[:at]), None)
+        if twice is not None:
+            raise ValueError(f"{twice} stands there twice: write it once")
+        return aliases
 
     @property
     def is_open(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from pyinfra import host, logger
 from pyinfra.api import deploy
@@ -11,7 +10,8 @@ from pyinfra.api import deploy
 from modules.catalog import load_catalog
 from modules.diagnosis import bundle_of, diagnose, report
 from modules.facts.evidence import Evidence
-from modules.fleet import Fleet, FleetError, HostPlan, load_fleet
+from modules.fleet import HostPlan, load_fleet
+from modules.fleet.at_hand import secrets_at_hand
 from modules.release import layout
 
 
@@ -52,12 +52,3 @@ def unit_lines(unit: Mapping[str, str], service: str | None) -> list[str]:
     if state == "inactive":
         return [f"{told}: nobody has started it, or somebody stopped it; `make converge`, or systemctl start {name}"]
     return [told]
-
-
-def secrets_at_hand(fleet: Fleet) -> list[str]:
-    """The values to hide. One that is missing on this controller is no reason not to diagnose."""
-    found = []
-    for name in fleet.secrets:
-        with suppress(FleetError):
-            found.append(fleet.secret(name))
-    return found

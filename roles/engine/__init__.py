@@ -9,9 +9,10 @@ from pyinfra import host
 from pyinfra.api import deploy
 
 from modules.facts.survey import Question
-from modules.fleet import HostPlan
+from modules.fleet import HostPlan, load_fleet
 from modules.operations.engine import service_running, service_there
 from modules.operations.pair import pair_linked, part_follows, part_staged
+from modules.operations.placement import placements_kept
 from roles.rollout import held_to_strategy
 
 
@@ -25,7 +26,9 @@ def questions(plan: HostPlan) -> Iterator[Question[Any]]:
 def engine(plan: HostPlan) -> None:
     """Start what is to be started; leave alone what serves already."""
     held_to_strategy(plan=plan)
-    for service in host.loop(list(plan.services)):
+    if any(plan.name in hosts for hosts in load_fleet().placements.values()):
+        placements_kept(name="Where services are placed")
+    for service in host.loop(list(plan.in_order)):
         if service.cluster is not None:
             pair_linked(name=f"Hosts of {service.name}", plan=service)
         if service.is_worker:

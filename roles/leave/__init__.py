@@ -8,7 +8,7 @@ from pyinfra import host, logger
 from pyinfra.api import deploy
 
 from modules.fleet import HostPlan, load_fleet
-from modules.hostside.removal import LAYERS
+from modules.hostside.removal import ALL, LAYERS
 from modules.operations.asked import ASKED_LAYERS, asked_layers
 from modules.operations.connection import keep_alive
 from modules.operations.host_hold import host_held
@@ -22,7 +22,7 @@ _told: set[str] = set()
 
 def layers_of(asked: frozenset[str]) -> tuple[str, ...]:
     """The layers that are meant, in the order in which they go."""
-    return tuple(layer for layer in LAYERS if layer in asked or EVERYTHING in asked)
+    return tuple(layer for layer in LAYERS if layer in asked or (EVERYTHING in asked and layer in ALL))
 
 
 @deploy("Leave")

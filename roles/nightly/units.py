@@ -57,8 +57,8 @@ def service_text(wish: Nightly) -> str:
         f"# By Tinderbox (make nightly). Undo: make nightly-off FLEET={wish.file}\n"
         f"[Unit]\nDescription=Tinderbox: drift and gate of fleet {wish.fleet}\n"
         "Wants=network-online.target\nAfter=network-online.target\n\n"
-        f"[Service]\nType=oneshot\nUser={wish.user}\nWorkingDirectory={_path(wish.root)}\n"
-        f"Environment={word(f'TINDERBOX_FLEET={wish.file}')} PYTHONUNBUFFERED=1\n"
+        f"[Service]\nType=oneshot\nUser={wish.user}\nWorkingDirectory={_whole(wish.root)}\n"
+        f"Environment={_quoted(f'TINDERBOX_FLEET={wish.file}')} PYTHONUNBUFFERED=1\n"
         f"ExecStart={' '.join(map(word, words))}\n"
         f"TimeoutStartSec={_LONGEST}\nKillMode=mixed\nKillSignal=SIGINT\nTimeoutStopSec=15\n"
         "NoNewPrivileges=yes\nProtectSystem=strict\nProtectHome=read-only\nPrivateTmp=yes\nPrivateDevices=yes\n"
@@ -66,7 +66,7 @@ def service_text(wish: Nightly) -> str:
         "ProtectClock=yes\nProtectHostname=yes\nRestrictSUIDSGID=yes\nRestrictRealtime=yes\nRestrictNamespaces=yes\n"
         "LockPersonality=yes\nRestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\nSystemCallArchitectures=native\n"
         "CapabilityBoundingSet=\nUMask=0022\n"
-        f"ReadWritePaths={' '.join(f'-{_path(path)}' for path in wish.writable)}\n"
+        f"ReadWritePaths={' '.join(_quoted(f'-{path}') for path in wish.writable)}\n"
     )
 
 
@@ -80,6 +80,11 @@ def timer_text(wish: Nightly) -> str:
     )
 
 
-def _path(path: str) -> str:
-    # systemd takes no quotes in these settings, and % for its own.
-    return path.replace("%", "%%").replace(" ", "\\x20")
+def _whole(path: str) -> str:
+    # systemd takes the rest of the line as it stands, without quotes, and % for its own.
+    return path.replace("%", "%%")
+
+
+def _quoted(text: str) -> str:
+    """One word of a list that is no command: `$` means nothing in it."""
+    return word(text).replace("$$", "$")

@@ -13,6 +13,7 @@ from roles.preflight.finding import Finding, Severity, found
 from roles.preflight.gpu import judge_gpu
 from roles.preflight.memory import judge_memory
 from roles.preflight.others import judge_others
+from roles.preflight.room import judge_room
 from roles.preflight.space import judge_caches, judge_space
 from roles.preflight.system import judge_system
 
@@ -31,6 +32,7 @@ def judge(state: MachineState | NoPython, plan: HostPlan, lock: Lock) -> list[Fi
         *judge_memory(state, plan),
         *judge_space(state, plan, lock),
         *judge_caches(state),
+        *judge_room(state, plan, lock),
     ]
     return sorted(findings, key=lambda finding: list(Severity).index(finding.severity))
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from modules.facts.tools import TOOLS_PYTHON
 from tests.lab.fake_release import _PROGRAM, CUTLASS, recipe
 from tests.lab.lab_driver import Lab
 
@@ -71,6 +72,14 @@ class ByHand:
         words = f"sudo sh -c {shlex.quote(command)}"
         return self.lab.ssh(self.host, words, check=check, timeout_s=timeout_s).stdout.strip()
 
+    def tag(self, repository: str) -> str:
+        """The newest image of a repository by its name."""
+        return self.sh(f"docker image ls --format '{{{{.Repository}}}}:{{{{.Tag}}}}' {repository} | head -1")
+
+    def owners_unit(self) -> list[str]:
+        """How the owner's unit stands."""
+        return self.sh("systemctl show -P ActiveState -P UnitFileState own-llm.service").split()
+
     def docker_run(self, *, more: str = "--restart unless-stopped") -> None:
         """By `docker run`."""
         self.sh(f"{_ENGINE} {more} {IMAGE} vllm {SERVE}")
@@ -114,13 +123,16 @@ class ByHand:
 
     def clear(self) -> None:
         """Nothing of the owner's server and of Tinderbox' service is left."""
+        units = "/etc/systemd/system"
+        each = (
+            f"test -d $each || continue; name=$(basename $each); systemctl disable --now tinderbox-$name.service; "
+            f"rm -f {units}/tinderbox-$name.service {units}/tinderbox-watch@$name.service"
+        )
+        state = " ".join(f"/var/lib/tinderbox/{name}" for name in ("ledger", "undo/adopted", "weights", "caches"))
         self.sh(
-            "systemctl disable --now own-llm.service; rm -f /etc/systemd/system/own-llm.service;"
-            "for each in /var/lib/tinderbox/ledger/*/; do test -d $each || continue;"
-            " systemctl disable --now tinderbox-$(basename $each).service;"
-            "rm -f /etc/systemd/system/tinderbox-$(basename $each).service; done; systemctl daemon-reload;"
-            "rm -rf /var/lib/tinderbox/ledger /var/lib/tinderbox/undo/adopted /etc/tinderbox/services.json"
-            " /var/lib/tinderbox/weights /var/lib/tinderbox/caches; docker rm -f $(docker ps -aq)",
+            f"systemctl disable --now own-llm.service; rm -f {units}/own-llm.service;"
+            f"for each in /var/lib/tinderbox/ledger/*/; do {each}; done; systemctl daemon-reload;"
+            f"rm -rf {state} /etc/tinderbox/services.json; docker rm -f $(docker ps -aq)",
             check=False,
         )
 
@@ -143,7 +155,7 @@ def gaps(replies: list[str]) -> int:
 
 
 def prepared(lab: Lab, host: str) -> ByHand:
-    """The host with docker, an image under an owner's name, and the model, by the hub's own client, in their home."""
+    """The host with docker, an image under a name of the owner's, and the model by the hub's own client."""
     by_hand = ByHand(lab, host)
     by_hand.clear()
     made = recipe(lab)
@@ -160,11 +172,10 @@ def prepared(lab: Lab, host: str) -> ByHand:
     deploy.write_text(_DEPLOY)
     run = lab.pyinfra(str(deploy), "-y", fleet=fleet)
     assert run.rc == 0, run.text
-    own_image(by_hand, by_hand.sh(_TAGS.format("tinderbox/fake-engine")), IMAGE)
+    own_image(by_hand, by_hand.tag("tinderbox/fake-engine"), IMAGE)
     fetch = f"from huggingface_hub import snapshot_download as get; get('{MODEL}')"
-    tools = "/var/lib/tinderbox/tools/bin/python"
     ca = "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt"
-    by_hand.sh(f'sudo -u spark env HF_ENDPOINT=https://hub.lab HF_HOME={HOME} {ca} {tools} -c "{fetch}"')
+    by_hand.sh(f'sudo -u spark env HF_ENDPOINT=https://hub.lab HF_HOME={HOME} {ca} {TOOLS_PYTHON} -c "{fetch}"')
     return by_hand
 
 
@@ -173,7 +184,6 @@ def own_image(by_hand: ByHand, tag: str, name: str) -> None:
     by_hand.sh(f"docker tag {tag} {name} && docker rmi {tag}")
 
 
-_TAGS = "docker image ls --format '{{{{.Repository}}}}:{{{{.Tag}}}}' {} | head -1"
 _DEPLOY = """\
 from pyinfra import host
 from modules.fleet import plan_of

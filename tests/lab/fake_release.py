@@ -75,12 +75,13 @@ wanted = float(os.environ.get("FAKE_TOKEN_S", "0.005"))
 behaviour = Behaviour(token_s=wanted, key=os.environ.get("VLLM_API_KEY", ""))
 # For what makes a machine slow without being a part of the release.
 slow = Path("/root/.cache/vllm/slow")
-name = words[words.index("--served-model-name") + 1]
+names = words[words.index("--served-model-name") + 1 :]
+names = names[: next((at for at, word in enumerate(names) if word.startswith("--")), len(names))]
 
 
 class Server(handler(behaviour)):
     def do_GET(self):
-        known = json.dumps({{"data": [{{"id": name}}]}}).encode()
+        known = json.dumps({{"data": [{{"id": name}} for name in names]}}).encode()
         count = time.time() if told() == "works" else behaviour.asked
         counts = {{"generation_tokens_total": count, "num_requests_running": behaviour.running}}
         behaviour.metrics = "".join(f"vllm:{{name}} {{value}}\\n" for name, value in counts.items())

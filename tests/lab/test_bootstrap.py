@@ -18,6 +18,7 @@ from modules.lab.layout import ROOT
 from modules.operations.bootstrap import DOCKER_GROUP, MARK
 from tests.lab.bare_host import ADMIN, ASKING, COMMAND, LOCKED, PLAIN, ROOT_PASSWORD, ROOTPW, BareHost, password
 from tests.lab.lab_driver import Lab, Run
+from tests.lab.terminal import at_terminal
 from tests.lab.test_refusals import CLOSED_PORT, ssh_keys
 
 pytestmark = pytest.mark.lab
@@ -84,6 +85,19 @@ def test_a_confirmation_and_a_password_open_a_host_for_good(bare: BareHost, lab:
     site = lab.converge("deploys/site.py", fleet=fleet)
     assert site.rc == 0, site.text
     no_password_is_left(bare, ADMIN)
+
+
+@pytest.mark.long
+def test_pyinfra_alone_makes_the_first_login_too(bare: BareHost, lab: Lab) -> None:
+    fleet = bare.fleet(ADMIN, "pyinfra")
+    argv = [str(Path(sys.executable).with_name("pyinfra")), "inventory.py", "deploys/bootstrap.py", "-y"]
+    answers = [(TRUST, "y"), (PASSWORD, password(ADMIN))]
+    run = at_terminal(argv, answers, environment=lab.environment(fleet))
+    assert run.rc == 0, run.text
+    assert "docker" in lab.ssh(HOST, f"id -nG {ADMIN}").stdout.split()
+    wrong = bare.fleet(PLAIN, "pyinfra-plain")
+    run = at_terminal(argv, [(TRUST, "y"), (PASSWORD, password(PLAIN))], environment=lab.environment(wrong))
+    says(run, f"{HOST}: user {PLAIN} may not use sudo")
 
 
 def by_key(fleet: Path) -> list[str]:

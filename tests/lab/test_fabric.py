@@ -190,6 +190,25 @@ def test_a_change_that_fails_or_that_nobody_confirms_is_taken_back(cabled: Lab) 
     assert settle(cabled, none).rc == 0
 
 
+def test_what_somebody_has_written_and_not_applied_is_not_brought_about(cabled: Lab) -> None:
+    fleet, none = fleet_with(cabled, "pair", PAIR, {"topology": "direct"}), fleet_with(cabled, "none", PAIR, None)
+    settle(cabled, none)
+    other = "/etc/netplan/70-later.yaml"
+    made = "/run/systemd/network/10-netplan-eth9.network"
+    cabled.write("spark-1", other, FOREIGN.replace("enp1s0f0np0", "eth9"))
+    cabled.ssh("spark-1", f"sudo chmod 600 {other}")
+    for run in (cabled.pyinfra("deploys/fabric.py", "--dry", fleet=fleet), settle(cabled, fleet)):
+        assert f"spark-1: the host's netplan files say something new of eth9 that was not applied ({made}" in run.text
+    assert run.rc == 1
+    assert cabled.ssh("spark-1", f"sudo test -e {NETPLAN} || sudo test -e {made}", check=False).rc != 0
+    # Applied, it is nobody's business.
+    cabled.ssh("spark-1", "sudo netplan generate; sudo networkctl reload")
+    assert settle(cabled, fleet).rc == 0
+    assert cabled.ssh("spark-1", f"sudo rm {other}; sudo netplan generate; sudo networkctl reload").rc == 0
+    assert changes(settle(cabled, fleet)) == 0
+    assert settle(cabled, none).rc == 0
+
+
 def test_a_restart_takes_back_what_nobody_has_confirmed_before_the_network_is_configured(cabled: Lab) -> None:
     none = fleet_with(cabled, "none", PAIR, None)
     assert settle(cabled, none, "--limit", "spark-1").rc == 0

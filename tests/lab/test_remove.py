@@ -28,13 +28,13 @@ HOST, HOME = "spark-1", "/home/spark/.cache/huggingface"
 _SNAPSHOT = Path(__file__).with_name("host_snapshot.py")
 # Written as nobody's program would write it, so that only the very bytes are the same.
 _DAEMON = '{ "max-concurrent-downloads" :4,\n   "log-opts": {"max-size":"7m"}, "log-driver": "json-file" }'
-_DROP_IN = "[Service]\n# the owner's\nNice=3\n"
+_DROP_IN = "[Service]\n# of the owner\nNice=3\n"
 _SHADOW = "/home/root-only"
 _OWN = f"""set -e
 echo secret > {_SHADOW}; chmod 600 {_SHADOW}
 printf '%s' '{_DAEMON}' > /etc/docker/daemon.json; chmod 640 /etc/docker/daemon.json
 mkdir -p /etc/systemd/system/earlyoom.service.d
-printf '{_DROP_IN}' > /etc/systemd/system/earlyoom.service.d/tinderbox.conf
+printf '%s' '{_DROP_IN}' > /etc/systemd/system/earlyoom.service.d/tinderbox.conf
 cp /etc/systemd/system/earlyoom.service.d/tinderbox.conf /etc/systemd/system/earlyoom.service.d/own.conf
 systemctl daemon-reload; systemctl restart docker
 printf 'FROM scratch\\nCOPY f /\\n' > /tmp/Dockerfile; echo owner > /tmp/f

@@ -19,7 +19,8 @@ from modules.facts.fabric import FabricState, FabricSurvey, Ping, fabric_state
 from modules.facts.files import FileState
 from modules.facts.netplan import NetplanUnapplied
 from modules.operations import fabric as operations
-from modules.operations.fabric import PROGRAM, fabric_answers, fabric_settled, wanted_files
+from modules.operations.fabric import fabric_answers, fabric_settled, wanted_files
+from modules.operations.fabric_netplan import PROGRAM
 from modules.spec.fabric import Fabric
 from tests.operations.stub_host import StubHost, commands_of
 from tests.unit.fabric_samples import fabric, ports

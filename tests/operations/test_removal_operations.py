@@ -90,6 +90,8 @@ def test_layers_are_taken_in_their_order_whatever_was_written(monkeypatch: pytes
     assert layers_of(asked_layers()) == ("engine", "system")
     monkeypatch.setenv(ASKED_LAYERS, "all")
     assert layers_of(asked_layers()) == ("engine", "images", "weights", "system")
+    monkeypatch.setenv(ASKED_LAYERS, "all,access")
+    assert layers_of(asked_layers())[-1] == "access"
     monkeypatch.setenv(ASKED_LAYERS, "")
     assert layers_of(asked_layers()) == ()
 

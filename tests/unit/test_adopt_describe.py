@@ -139,6 +139,15 @@ def test_a_server_that_was_executed_in_a_container_that_sleeps() -> None:
     assert not piece(process(RUNS), container(("bash", "-c", f"vllm serve {SERVE[0]} $FLAGS")), image()).server.executed
 
 
+def test_variables_that_name_folders_which_ours_has_not_are_told() -> None:
+    given = ["TIKTOKEN_ENCODINGS_BASE=/own/encodings", "VLLM_CONFIG_ROOT=/own/config", "VLLM_CACHE_ROOT=/elsewhere"]
+    bound = [*container(RUNS)["Mounts"], {"Type": "bind", "Source": "/srv/own", "Destination": "/own"}]
+    found = piece(process(RUNS), container(RUNS, Env=given, Mounts=bound), image())
+    assert service(found)["environment"] == {"VLLM_CACHE_ROOT": "/elsewhere"}
+    assert "/own/config lies in /srv/own of the host" in told(found)
+    assert "vocabularies" in told(found)
+
+
 def test_sglang() -> None:
     words = ("python3", "-m", "sglang.launch_server", "--model-path", "openai/gpt-oss-20b", "--host", "0.0.0.0")
     own = image(RepoTags=[], RepoDigests=[f"lmsysorg/sglang@{DIGEST}"], Config={"Entrypoint": None})

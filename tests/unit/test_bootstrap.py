@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from inventory.first_login import wanted
 from modules.bootstrap.answers import QUESTIONS, Visited, check_python, sudo_refusal, visited
 from modules.bootstrap.connection import Route
 from modules.bootstrap.host_keys import HostKey, Trust, known_keys, place, remember, trust
@@ -230,6 +231,19 @@ def test_a_key_with_a_passphrase_is_refused_and_a_usual_one_passed_over(
     keys = own_keys(Ssh())
     assert keys is not None
     assert keys.line == usual.with_name("id_rsa.pub").read_text().strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "limits"),
+    [
+        ("pyinfra inventory.py deploys/bootstrap.py -y", []),
+        ("pyinfra inventory.py -y --limit spark-1 --limit=chat ./deploys/bootstrap.py", "--limit spark-1 --limit chat"),
+        ("pyinfra inventory.py deploys/bootstrap.py --dry", None),
+        ("pyinfra inventory.py deploys/spark.py -y", None),
+    ],
+)
+def test_pyinfra_makes_the_first_login_for_that_deploy_alone(words: str, limits: str | list[str] | None) -> None:
+    assert wanted(words.split()) == (limits.split() if isinstance(limits, str) else limits)
 
 
 def test_a_key_is_never_written_over(tmp_path: Path) -> None:

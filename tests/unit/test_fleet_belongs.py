@@ -22,7 +22,7 @@ HOST = "hosts: {spark-1: {address: 10.0.0.11}}"
     ("text", "key", "belongs"),
     [
         (f"gateway: {{port: 8080}}\n{HOST}", "gateway", SETTINGS),
-        (f"services: {{}}\n{HOST}", "services", SETTINGS),
+        (f"weights: {{}}\n{HOST}", "weights", SETTINGS),
         (f"canary: 1\n{HOST}", "canary", "under strategy, which stands at the top of the file"),
         (f"defaults: {{strategy: {{canary: 1}}}}\n{HOST}", "defaults.strategy", TOP),
         (f"defaults: {{soak: 5m}}\n{HOST}", "defaults.soak", "under strategy, which stands at the top"),

@@ -23,8 +23,8 @@ hosts:
     address: 10.0.0.13
     settings:
       services:
-        gpt-oss: {listen: 10.0.0.13, port: 9000}
-        other: {engine: vllm, model: gpt-oss-20b, port: 8001}
+        gpt-oss: {listen: 10.0.0.13, port: 9000, flags: {gpu-memory-utilization: 0.65}}
+        other: {engine: vllm, model: gpt-oss-20b, port: 8001, flags: {gpu-memory-utilization: 0.15}}
   spark-4:
     address: 10.0.0.14
     settings:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from modules.hostside import await_ready, watch_service
+from modules.hostside import ask_server, watch_service
 from modules.hostside.ask_model import answer, question
 from modules.release.build import build_release
 from tests.unit.release_samples import service_plan, surroundings
@@ -26,8 +26,8 @@ class Server(HTTPServer):
         self.replies, self.asked = replies, list[str]()
 
     @property
-    def endpoint(self) -> await_ready.Endpoint:
-        return await_ready.Endpoint(f"http://127.0.0.1:{self.server_port}", "vectors", None)
+    def endpoint(self) -> ask_server.Endpoint:
+        return ask_server.Endpoint(f"http://127.0.0.1:{self.server_port}", "vectors", None)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -61,14 +61,14 @@ def server() -> Iterator[Server]:
     [("embed", "/v1/embeddings", "a vector of 3 numbers"), ("rerank", "/v1/rerank", "scores 0.97 and 0.02")],
 )
 def test_a_model_is_asked_for_what_it_is_for(server: Server, task: str, path: str, told: str) -> None:
-    assert await_ready.generate(server.endpoint, 5, task) == told
+    assert ask_server.generate(server.endpoint, 5, task) == told
     assert watch_service.answers(server.endpoint, 5, task)
     assert server.asked == [path, path]
 
 
 def test_a_model_that_only_embeds_is_hopeless_at_chat(server: Server) -> None:
-    with pytest.raises(await_ready.Hopeless, match="HTTP 404"):
-        await_ready.generate(server.endpoint, 5)
+    with pytest.raises(ask_server.Hopeless, match="HTTP 404"):
+        ask_server.generate(server.endpoint, 5)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_answer_without_anything_in_it_is_none(server: Server, task: str, rep
     server.replies = {"/v1/embeddings": reply, "/v1/rerank": reply}
 
     assert answer(task, json.dumps(reply).encode()) == ""
-    assert await_ready.generate(server.endpoint, 5, task) == ""
+    assert ask_server.generate(server.endpoint, 5, task) == ""
     assert not watch_service.answers(server.endpoint, 5, task)
 
 

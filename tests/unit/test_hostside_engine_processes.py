@@ -58,6 +58,7 @@ def test_engines_of_the_catalog_are_found_and_no_key_is_told(proc: Path, words: 
     "words",
     [
         ("/usr/bin/docker", "run", "--name", "tinderbox-gpt-oss", "image", "vllm", "serve"),
+        ("/usr/bin/earlyoom", "-m", "2,1", "--prefer", "(vllm|VLLM|sglang|llama-server|python)"),
         ("bash", "-c", "vllm serve x"),
         ("vim", "llama-server.md"),
         ("grep", "-r", "vllm serve"),

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from modules.hostside import install_package
-from modules.hostside.install_package import InstallError, Transaction
+from modules.hostside import apt_output, install_package
+from modules.hostside.apt_output import Transaction
+from modules.hostside.install_package import InstallError
 
 SIMULATION = """\
 NOTE: This is only a simulation!
@@ -31,7 +32,7 @@ cuda-toolkit-13-0 |   13.0.0-1 | http://mirror.site/cuda Sources
 
 
 def test_a_simulation_is_read() -> None:
-    assert install_package.transaction(SIMULATION) == Transaction(
+    assert apt_output.transaction(SIMULATION) == Transaction(
         added=("cuda-nvcc-13-0",),
         changed=(("cuda-toolkit-13-0", "13.0.1-1"), ("libgomp1", "14.2.0-4")),
         removed=("containerd.io",),
@@ -89,8 +90,8 @@ def test_a_removal_is_refused() -> None:
     [("*", "13.0.2-1"), ("13.0.*", "13.0.2-1"), ("13.0.1-1", "13.0.1-1"), ("13.1.*", None), ("13.0", None)],
 )
 def test_the_newest_wanted_version_is_taken(wanted: str, version: str | None) -> None:
-    assert install_package.versions(MADISON) == ["13.0.2-1", "13.0.1-1"]
-    assert install_package.matching(install_package.versions(MADISON), wanted) == version
+    assert apt_output.versions(MADISON) == ["13.0.2-1", "13.0.1-1"]
+    assert apt_output.matching(apt_output.versions(MADISON), wanted) == version
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_the_newest_wanted_version_is_taken(wanted: str, version: str | None) ->
     ],
 )
 def test_apt_tells_how_far_it_is(line: str, done: tuple[str, float] | None) -> None:
-    assert install_package.percentage(line) == done
+    assert apt_output.percentage(line) == done
 
 
 def test_what_the_host_had_is_kept_once(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from modules.hostside import memory_gate
 from modules.hostside.engine_processes import EngineProcess
+from modules.hostside.load_turn import Turn
 from modules.hostside.memory_gate import WAIT_S, await_room, holders, main, others
 from modules.hostside.memory_room import meminfo
 
@@ -171,3 +172,31 @@ def test_its_own_service_is_not_beside_itself(tmp_path: Path, monkeypatch: pytes
     assert asked == [["vllm serve"], {"small"}]
     # What a stop waits for afterwards.
     assert int((tmp_path / "r" / "b").read_text()) == GIB
+
+
+def test_of_several_services_each_waits_for_its_turn_before_it_looks_at_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = plan_with_engines(tmp_path)
+    services = {"services": ["gpt-oss", "small"], "order": ["small", "gpt-oss"], "start_s": {"small": 60, "gpt-oss": 9}}
+    (tmp_path / "services.json").write_text(json.dumps(services))
+    taken: list[object] = []
+
+    def in_vain(turn: Turn, invocation: str, say: object) -> str:
+        taken.append((turn.service, turn.order, turn.wait_s, invocation))
+        return "service small, which loads"
+
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setattr("load_turn.Turn.take", in_vain)
+    monkeypatch.setattr(memory_gate, "others", pytest.fail)
+    monkeypatch.setattr(memory_gate, "await_room", pytest.fail)
+    assert main(words) == 1
+    assert taken == [("gpt-oss", ("small", "gpt-oss"), 60, "abc")]
+    assert "memory-gate: refused: service small, which loads, was waited for in vain" in capsys.readouterr().out
+
+
+def test_who_is_alone_on_the_host_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("load_turn.Turn.take", pytest.fail)
+    monkeypatch.setattr(memory_gate, "others", lambda *_: [])
+    monkeypatch.setattr(memory_gate, "await_room", lambda needs: needs)
+    assert main(plan_with_engines(tmp_path)) == 0

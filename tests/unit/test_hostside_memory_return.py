@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -85,3 +86,17 @@ def test_the_program_tells_and_never_fails(
     assert memory_return.main() == 0
     assert told in capsys.readouterr().out
     assert not before.exists()
+
+
+def test_what_was_started_since_keeps_its_memory(tmp_path: Path) -> None:
+    settings, run = tmp_path / "etc", tmp_path / "run"
+    for folder in (settings, run):
+        folder.mkdir()
+    for name, needs in (("first", 60), ("second", 30), ("third", 5)):
+        (settings / f"{name}.memory.json").write_text(json.dumps({"needs": needs * GIB}))
+    for at, (name, before) in enumerate((("first", 110), ("second", 50), ("third", 20))):
+        (run / f"{name}.before").write_text(f"{before * GIB}\n")
+        os.utime(run / f"{name}.before", (at, at))
+    assert wanted(settings / "first.memory.json", run / "first.before") == (110 - 30 - 5 - 1) * GIB
+    # What was there before it is in its figure.
+    assert wanted(settings / "third.memory.json", run / "third.before") == 19 * GIB

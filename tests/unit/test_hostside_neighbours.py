@@ -10,7 +10,16 @@ import pytest
 
 from modules.hostside import neighbours
 from modules.hostside.ledger import Ledger, point
-from modules.hostside.neighbours import drop_in, have_back, in_the_way, left_over, make_way, settle, wanted
+from modules.hostside.neighbours import (
+    drop_in,
+    have_back,
+    in_the_way,
+    left_over,
+    make_way,
+    order_file,
+    settle,
+    wanted,
+)
 
 
 class Host:
@@ -117,6 +126,51 @@ def test_it_makes_way_and_comes_back_where_that_was_in_vain(host: Host) -> None:
         ("stopped", "it made way for service new: the fleet file has it no more"),
         ("restored", "service new did not get ready"),
     ]
+
+
+def order(host: Host, *services: str, spans: tuple[str, ...] = ()) -> None:
+    document = {"services": sorted(services), "order": services, "start_s": dict.fromkeys(services, 100)}
+    document["spans"] = spans
+    (host.settings / "services.json").write_text(json.dumps(document))
+
+
+def test_those_of_the_fleet_file_start_one_after_the_other_whatever_becomes_of_the_first(host: Host) -> None:
+    order(host, "other", "new", "old")
+    host.settle()
+    first, second, third = (order_file(name, host.units).read_text() for name in ("other", "new", "old"))
+    assert "After=" not in first
+    assert "After=tinderbox-other.service\n" in second
+    assert "After=tinderbox-other.service tinderbox-new.service\n" in third
+    for text in (first, second, third):
+        assert "Requires=" not in text
+        assert "Wants=" not in text
+        # All three starts, and what the memory gate does besides; three attempts still count as one crash loop.
+        assert "TimeoutStartSec=540\n" in text
+        assert "StartLimitIntervalSec=2700\n" in text
+    assert host.commands[-1] == ["daemon-reload"]
+    host.commands.clear()
+    host.settle()
+    assert host.commands == []
+
+
+def test_the_starts_of_one_that_spans_hosts_stay_bounded_by_its_own_program(host: Host) -> None:
+    order(host, "new", "old", spans=("old",))
+    host.settle()
+    assert "StartLimit" in order_file("new", host.units).read_text()
+    assert "StartLimit" not in order_file("old", host.units).read_text()
+
+
+def test_one_that_is_alone_again_or_gone_from_the_fleet_file_is_ordered_no_more(host: Host) -> None:
+    order(host, "other", "new", "old")
+    host.settle()
+    order(host, "new", "old")
+    host.settle()
+    assert not order_file("other", host.units).exists()
+    assert "After=tinderbox-new.service\n" in order_file("old", host.units).read_text()
+    host.want("new")
+    host.settle()
+    assert not order_file("new", host.units).exists()
+    assert not order_file("old", host.units).exists()
 
 
 def test_a_text_that_systemd_reads(host: Host) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modules.hostside import system_settings
-from modules.hostside.system_settings import CLOCKS, DISPLAY, EARLYOOM, apply, differences
+from modules.hostside.system_earlyoom import EARLYOOM
+from modules.hostside.system_settings import CLOCKS, DISPLAY, apply, differences
 
 # As the program imports it on a host, so that it is the very class whose errors it knows.
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from modules.hostside.watch_service import Watch, answers, end, measured, reason
 if TYPE_CHECKING:
     from modules.hostside import gpu_sample
     from modules.hostside.activation import alone
-    from modules.hostside.await_ready import Endpoint
+    from modules.hostside.ask_server import Endpoint
 else:
     import gpu_sample
     from activation import alone
-    from await_ready import Endpoint
+    from ask_server import Endpoint
 
 SLOW = "slow"
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modules.facts.job import JobStatus, parse_status
-from modules.hostside import atomic, job
+from modules.hostside import atomic, job, job_status
 from modules.operations.follow import doing, leaving
 from modules.operations.job import Job, start_command
 
@@ -54,8 +54,8 @@ def test_the_end_is_taken_from_what_systemd_says(
 def test_a_job_whose_unit_is_gone_without_an_end_is_lost(directory: Path) -> None:
     write_status(directory, state="running")
 
-    assert job.describe(directory, is_alive=lambda _: True)["state"] == "running"
-    assert job.describe(directory, is_alive=lambda _: False)["state"] == "lost"
+    assert job_status.describe(directory, is_alive=lambda _: True)["state"] == "running"
+    assert job_status.describe(directory, is_alive=lambda _: False)["state"] == "lost"
 
 
 def test_a_job_that_ends_between_the_two_looks_is_not_lost(directory: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_job_that_ends_between_the_two_looks_is_not_lost(directory: Path) -> N
         write_status(directory, state="succeeded", ended=1010.0)
         return False
 
-    assert job.describe(directory, is_alive=ends_now)["state"] == "succeeded"
+    assert job_status.describe(directory, is_alive=ends_now)["state"] == "succeeded"
 
 
 def test_the_end_is_written_down_once_a_full_disk_has_room_again(
@@ -87,7 +87,7 @@ def test_the_end_is_written_down_once_a_full_disk_has_room_again(
 
     job.finish(directory)
 
-    assert job.describe(directory)["state"] == "failed"
+    assert job_status.describe(directory)["state"] == "failed"
 
 
 @pytest.mark.parametrize(("now", "left"), [(1100.0, 500), (1590.0, 10), (1600.0, None), (1700.0, None)])
@@ -95,7 +95,7 @@ def test_the_estimated_time_goes_on_while_the_program_is_silent(directory: Path,
     write_status(directory, state="running")
     (directory / "progress.json").write_text(json.dumps({"step": "compiling", "ends_at": 1600}))
 
-    told = parse_status([json.dumps(job.describe(directory, is_alive=lambda _: True, now=now))]).progress
+    told = parse_status([json.dumps(job_status.describe(directory, is_alive=lambda _: True, now=now))]).progress
 
     assert told is not None
     assert (told.step, told.left_s) == ("compiling", left)
@@ -104,26 +104,26 @@ def test_the_estimated_time_goes_on_while_the_program_is_silent(directory: Path,
 def test_time_stands_still_once_a_job_has_ended(directory: Path) -> None:
     write_status(directory, state="failed", ended=1042.5)
 
-    assert job.describe(directory, now=9999.0)["elapsed_s"] == 42.5
+    assert job_status.describe(directory, now=9999.0)["elapsed_s"] == 42.5
 
 
 def test_a_job_that_was_never_started_is_absent(tmp_path: Path) -> None:
-    assert parse_status([json.dumps(job.describe(tmp_path / "image-none"))]).state == "absent"
+    assert parse_status([json.dumps(job_status.describe(tmp_path / "image-none"))]).state == "absent"
 
 
 def test_the_tail_has_whole_lines_and_of_an_overdrawn_one_the_last_state(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"first\n  0%\r 50%\r100%\r\n\nl\xc3\xa4st \xff")
 
-    assert job.tail(log) == ["first", "100%", "l\u00e4st \ufffd"]
-    assert job.tail(tmp_path / "none") == []
+    assert job_status.tail(log) == ["first", "100%", "l\u00e4st \ufffd"]
+    assert job_status.tail(tmp_path / "none") == []
 
 
 def test_the_tail_is_bounded(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {number}\n" for number in range(100_000)))
 
-    assert job.tail(log) == [f"line {number}" for number in range(100_000 - job.TAIL_LINES, 100_000)]
+    assert job_status.tail(log) == [f"line {number}" for number in range(100_000 - job_status.TAIL_LINES, 100_000)]
 
 
 def test_the_program_is_named_by_a_file_so_that_systemd_expands_nothing_in_it(directory: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_program_is_named_by_a_file_so_that_systemd_expands_nothing_in_it(di
 
 
 def test_job_and_host_agree_on_the_unit() -> None:
-    assert Job("image", "abc", "t", ("true",), 1).unit == job.unit_of(job.identity("image", "abc"))
+    assert Job("image", "abc", "t", ("true",), 1).unit == job_status.unit_of(job.identity("image", "abc"))
 
 
 @pytest.mark.parametrize("bad", ["", "Big", "a/b", "-a", "a b", "a$b", "a%b"])
@@ -187,20 +187,20 @@ def test_a_look_waits_for_the_end_of_a_job_that_runs_and_for_no_other(
             write_status(directory, state="succeeded")
 
     monkeypatch.setattr(time, "sleep", sleep)
-    job.wait_for(directory, 60)
+    job_status.wait_for(directory, 60)
     assert slept == []  # never started
 
     write_status(directory, state="running")
-    job.wait_for(directory, 60)
+    job_status.wait_for(directory, 60)
     assert len(slept) == 3
 
-    job.wait_for(directory, 60)
+    job_status.wait_for(directory, 60)
     assert len(slept) == 3
 
 
 def test_a_look_waits_no_longer_than_it_is_told(directory: Path) -> None:
     write_status(directory, state="running")
 
-    job.wait_for(directory, 0.01)
+    job_status.wait_for(directory, 0.01)
 
-    assert job.describe(directory, is_alive=lambda _: True)["state"] == "running"
+    assert job_status.describe(directory, is_alive=lambda _: True)["state"] == "running"

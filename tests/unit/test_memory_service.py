@@ -27,7 +27,9 @@ defaults:
       environment: {EXTRA: "1"}
 hosts:
   spark-1: {address: 192.168.1.20}
-  spark-2: {address: 192.168.1.21, settings: {services: {small: {flags: {gpu-memory-utilization: 0.4}}}}}
+  spark-2:
+    address: 192.168.1.21
+    settings: {services: {small: {memory_plan: warn, flags: {gpu-memory-utilization: 0.4}}}}
   lab-1: {address: 127.0.0.1, settings: {hardware: {simulated: true}}}
 """
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from modules.nightly.outcome import Night
 from roles.nightly.units import Nightly, service_text, timer_text
@@ -23,11 +27,30 @@ def test_the_service_is_run_by_its_user_hardened_and_without_a_secret() -> None:
     text = service_text(WISH)
     assert 'ExecStart="/home/a b/tinderbox/.venv/bin/python" -m modules.nightly --metrics /var/lib/metrics' in text
     assert 'Environment="TINDERBOX_FLEET=/home/a b/office.yaml"' in text
-    assert "ReadWritePaths=-/home/a\\x20b/tinderbox -/run/lock\n" in text
+    assert 'ReadWritePaths="-/home/a b/tinderbox" -/run/lock\n' in text
+    assert "WorkingDirectory=/home/a b/tinderbox\n" in text
     for line in ("User=anna", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet=", "Type=oneshot"):
         assert f"\n{line}\n" in text
     quiet = Nightly(**{**vars(WISH), "gate": False, "metrics": None})
     assert service_text(quiet).count("-m modules.nightly --no-gate\n") == 1
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "50%", "it's", 'a "b"', "a$b", "back\\slash", "ümlaut"])
+def test_any_folder_reaches_systemd_as_it_is(name: str) -> None:
+    """By systemd's rules: a whole line for the folder, words that may be quoted for lists, % for its own in both."""
+    root = f"/home/{name}/tinderbox"
+    text = service_text(replace(WISH, root=root, file=f"{root}/f.yaml", python=f"{root}/python", writable=[root]))
+    said = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
+    assert said["WorkingDirectory"].replace("%%", "%") == root
+    assert words_of(said["ReadWritePaths"]) == [f"-{root}"]
+    assert words_of(said["Environment"])[0] == f"TINDERBOX_FLEET={root}/f.yaml"
+    # In a command alone $ is systemd's own, too.
+    assert words_of(said["ExecStart"])[0].replace("$$", "$") == f"{root}/python"
+
+
+def words_of(line: str) -> list[str]:
+    """What extract_first_word of systemd makes of a list, and its specifiers of that."""
+    return [one.replace("%%", "%") for one in shlex.split(line)]
 
 
 def test_the_timer_makes_up_for_a_night_that_was_slept_through() -> None:

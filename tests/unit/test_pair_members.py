@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from modules.hostside import pair_condition, pair_head, pair_members, pair_worker
+from modules.hostside import pair_condition, pair_head, pair_members, pair_story, pair_worker
 from modules.hostside.ledger import Ledger
 from modules.hostside.pair_rules import DOWN, SKIPPED, UP, Order, Report, Unit
 
@@ -172,7 +172,7 @@ def test_a_worker_has_the_heads_story(acts: list[str], monkeypatch: pytest.Monke
     # When the head was proved, by a clock of the head's own, says nothing here.
     own = [{**event, "boot": "b", "up_s": "7"} for event in events]
     ledger.entry_file("r1").write_text(json.dumps({**(ledger.entry("r1") or {}), "events": own}))
-    told = pair_place.digest({"last_good": "r1", "events": {"r1": events}})
+    told = pair_story.digest({"last_good": "r1", "events": {"r1": events}})
     one.tick()
     assert one.message["story"] == told
 

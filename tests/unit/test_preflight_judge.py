@@ -11,6 +11,7 @@ from modules.facts.machine import machine_state
 from modules.fleet import HostPlan
 from modules.spec.image import Recipe
 from modules.spec.lock import Lock
+from modules.spec.settings import HostSettings
 from roles.preflight.finding import Finding, Severity, blocking
 from roles.preflight.judge import judge
 from roles.preflight.space import models_asked
@@ -342,3 +343,21 @@ def test_what_waits_for_a_restart_is_told_by_name() -> None:
     assert (
         found.measured == "an installed update waits for a restart of this host (linux-image-6.17.0-1031-nvidia, libc6)"
     )
+
+
+def two_services(**flags: Any) -> HostPlan:
+    """As `plan`, with a smaller model beside it."""
+    alone = plan()
+    small = {"engine": "vllm", "model": "gpt-oss-20b", "port": 8001, "flags": flags, "priority": -1}
+    large = {"engine": "vllm", "model": "gpt-oss-120b", "flags": {"gpu-memory-utilization": 0.65}}
+    settings = HostSettings.model_validate({"services": {"small": small, "gpt-oss": large}})
+    service = replace(alone.services[0], name="small", model=alone.services[0].model)
+    return replace(alone, settings=settings, services=(*alone.services, service))
+
+
+def test_services_that_do_not_fit_together_are_told_before_anything_is_fetched() -> None:
+    found = only(findings(two_services(**{"gpu-memory-utilization": 0.4})))
+    assert found.what == "memory for service small"
+    assert "the system keeps 8.00 GiB; beside gpt-oss" in found.measured
+    assert "gpu-memory-utilization: 0.15; or have it on another host" in found.remedy
+    assert findings(two_services(**{"gpu-memory-utilization": 0.15})) == []

@@ -15,7 +15,7 @@ from modules.fleet import Fleet, load_fleet
 from modules.fleet.plan import host_plan
 from modules.gating import Verdict, workload_id
 from modules.reporting.fleet_report import fleet_report
-from modules.reporting.gathered import note_seen, state_of
+from modules.reporting.gathered import note_seen
 from modules.reporting.host_errors import HostError
 from modules.reporting.junit import junit_xml
 from modules.reporting.measured import load_measured
@@ -23,6 +23,7 @@ from modules.reporting.page import render_page
 from modules.reporting.record import load_host, load_record
 from modules.reporting.report import FleetReport, HostReport, ServiceReport
 from modules.reporting.silent import note_silent
+from modules.reporting.states import state_of
 from modules.spec.gate import BenchyWorkload, Gate, Threshold
 from tests.unit.benchy_report import cell, report
 

@@ -11,7 +11,8 @@ import pytest
 from modules.hostside.arriving import Arriving
 from modules.hostside.swarm_pieces import Piece, pieces
 from modules.hostside.weights_blobs import PEER_PART, check_parts, part_of
-from modules.hostside.weights_stamp import Repository, WantedFile, hub_hash
+from modules.hostside.weights_hashes import hub_hash
+from modules.hostside.weights_stamp import Repository, WantedFile
 
 PIECE = 1000
 CONTENTS = {"a.safetensors": b"a" * 3500, "b.safetensors": bytes(range(250)) * 20, "config.json": b"{}"}

@@ -23,12 +23,16 @@ from modules.hostside.weights_stamp import Repository
 from tests.unit.safetensors_samples import shard
 
 if TYPE_CHECKING:
-    from modules.hostside.swarm import Request, Swarm, priorities
+    from modules.hostside.swarm import Swarm
+    from modules.hostside.swarm_priorities import priorities
+    from modules.hostside.swarm_request import Request
     from modules.hostside.weights_blobs import GiveUpError
     from modules.hostside.weights_stamp import WantedFile
 else:
     # The programs import each other as they lie on a host, flat: these are the classes that they see.
-    from swarm import Request, Swarm, priorities
+    from swarm import Swarm
+    from swarm_priorities import priorities
+    from swarm_request import Request
     from weights_blobs import GiveUpError
     from weights_stamp import WantedFile
 

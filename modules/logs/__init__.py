@@ -1,0 +1,1 @@
+"""What the services of a fleet log: of all hosts, in the order of time."""

@@ -1,0 +1,1 @@
+"""How the hosts of a fleet and their services are at this moment."""
