@@ -29,11 +29,10 @@ def judge(state: MachineState | NoPython, plan: HostPlan, lock: Lock) -> list[Fi
         *judge_gpu(state, plan.settings.hardware),
         *judge_docker(state),
         *judge_others(state, plan),
-        *(memory := list(judge_memory(state, plan))),
+        *judge_memory(state, plan),
         *judge_space(state, plan, lock),
-        # A plan by the files themselves knows better than sizes alone, so what it says is said once.
-        *(() if any(one.id == "memory-plan" for one in memory) else judge_room(state, plan, lock)),
         *judge_caches(state),
+        *judge_room(state, plan, lock),
     ]
     return sorted(findings, key=lambda finding: list(Severity).index(finding.severity))
 

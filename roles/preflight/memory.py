@@ -61,7 +61,9 @@ def _plans(state: MachineState, plan: HostPlan) -> Iterator[Finding]:
     running = {service.name for service in plan.services if container_name(service.name) in state.running}
     for service in plan.services:
         one = planned[service.name]
-        if one.plan is not None and not one.plan.fits and service.name not in running:
+        # Of several, roles/preflight/room.py says which one there is no room for.
+        alone = len(plan.services) == 1
+        if alone and one.plan is not None and not one.plan.fits and service.name not in running:
             yield _too_large(service, one)
     waiting = [
         one.plan for name, one in planned.items() if one.plan is not None and one.plan.fits and name not in running

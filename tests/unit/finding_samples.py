@@ -21,6 +21,7 @@ from tests.unit.preflight_machine import GIB, GPU_HEADER, HOME, disk, gpu
 
 SERVICE = "gpt-oss"
 MODEL = load_catalog().models["gpt-oss-120b"]
+SMALL = load_catalog().models["gpt-oss-20b"]
 KEY = f"{MODEL.repository}@{MODEL.revision}"
 NOTHING_STORED = {KEY: {"snapshot": 0, "pieces": 0}}
 MEMINFO = (
@@ -129,6 +130,22 @@ SAMPLES: dict[str, Sample] = {
     "port-taken": Sample({"ports": {SERVICE: OLLAMA}}, {"ports": {SERVICE: None}}),
     "memory-small": Sample({}, None, {"hardware": {"memory_gib": 125.0}}),
     "memory-plan": Sample({}, None, with_flags(**{"gpu-memory-utilization": 0.3})),
+    "memory-shared": Sample(
+        {"models": NOTHING_STORED | {f"{SMALL.repository}@{SMALL.revision}": {"snapshot": 0, "pieces": 0}}},
+        None,
+        {
+            "services": {
+                SERVICE: {"engine": "vllm", "model": "gpt-oss-120b", "flags": {"gpu-memory-utilization": 0.65}},
+                "small": {
+                    "engine": "vllm",
+                    "model": "gpt-oss-20b",
+                    "port": 8001,
+                    "priority": -1,
+                    "flags": {"gpu-memory-utilization": 0.4},
+                },
+            }
+        },
+    ),
     "memory-held": Sample(
         {"files": memory(free=20, available=40), "largest": [{**OLLAMA, "memory": 70 * GIB}]}, {"files": memory()}
     ),
