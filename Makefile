@@ -10,7 +10,7 @@ converge = python -m modules.converge $(if $(LIMIT),--limit "$(LIMIT)")
 unit = pytest --quiet --numprocesses auto tests/unit tests/operations tests/recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo converge drift status logs nightly nightly-off test test-unit test-long verify report disk remove adopt discover bootstrap plan import lint format schema bench lab-up lab-down lab-clean lock
+.PHONY: help setup demo converge drift status logs nightly nightly-off test test-unit test-long verify report disk remove adopt discover bootstrap plan check import lint format schema bench lab-up lab-down lab-clean lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -29,8 +29,12 @@ discover: setup  ## find Sparks on this network; OUT=file writes a fleet file of
 
 bootstrap: setup  ## open hosts of which there is only a user and a password: your key, sudo, group docker
 	@python -m modules.bootstrap $(if $(LIMIT),--limit "$(LIMIT)")
+
 plan: setup  ## change nothing, contact no host: which services each host of FLEET gets, and their memory
 	@python -m modules.fleet
+
+check: setup  ## a verdict on each host of FLEET, and what a deploy would do there; changes nothing. JSON=1: as JSON
+	@python -m modules.check $(if $(LIMIT),--limit "$(LIMIT)") $(if $(JSON),--json)
 
 converge: setup  ## bring the fleet to what its fleet file says
 	@$(converge)

@@ -12,6 +12,7 @@ from modules.spec.baseline import Baseline
 from modules.spec.engine import Engine, FlagValue, KnownFlags
 from modules.spec.explanation import Explanation
 from modules.spec.fabric_figures import FabricFigures
+from modules.spec.finding import KnownFinding
 from modules.spec.gate import Gate
 from modules.spec.image import Recipe
 from modules.spec.model import Encoding, Model
@@ -33,6 +34,7 @@ class Catalog(Strict):
     repositories: dict[Name, AptRepository]
     signatures: dict[Name, Signature]
     explanations: dict[Name, Explanation]
+    findings: dict[Name, KnownFinding]
     fabrics: dict[Name, FabricFigures]
 
     @model_validator(mode="after")

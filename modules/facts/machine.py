@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,132 +14,74 @@ from pyinfra.api import QuoteString, StringCommand
 from typing_extensions import override
 
 from modules.facts.base import HostFact
+from modules.facts.machine_state import (
+    Disk,
+    GpuProcess,
+    MachineState,
+    NoPython,
+    StoredImage,
+    StoredModel,
+    StrangeFiles,
+    Stranger,
+)
 from modules.facts.parse.dgx_release import DgxRelease, parse_dgx_release
 from modules.facts.parse.errors import ParseError
-from modules.facts.parse.meminfo import Meminfo, parse_meminfo
+from modules.facts.parse.meminfo import parse_meminfo
 from modules.facts.parse.nvidia_smi import Gpu, parse_compute_apps, parse_gpus
-from modules.facts.parse.os_release import OsRelease, parse_os_release
+from modules.facts.parse.os_release import parse_os_release
 from modules.hostside.driver_versions import library_in, mismatch, module_in
 
-_PROGRAM = Path(__file__).parents[1] / "hostside" / "gather.py"
-
-
-@dataclass(frozen=True)
-class Disk:
-    """The file system of a path, in bytes. `device`: equal for paths that share their space."""
-
-    mount: str
-    device: int
-    free: int
-    total: int
-
-
-@dataclass(frozen=True)
-class GpuProcess:
-    """A process with a compute context on the GPU. `container`: the name of the docker container that it runs in."""
-
-    pid: int
-    name: str
-    memory_mib: int | None
-    container: str | None
-
-
-@dataclass(frozen=True)
-class StoredImage:
-    """An image on the host, in docker's words; `<none>` where it has no tag or digest."""
-
-    repository: str
-    tag: str
-    digest: str
-
-
-@dataclass(frozen=True)
-class StoredModel:
-    """Bytes on the disk: of the wanted snapshot, and of pieces of a cut download, whose space the next one has."""
-
-    snapshot: int
-    pieces: int
-
-
-@dataclass(frozen=True)
-class MachineState:
-    """A machine as it says it is.
-
-    `root`: whether the gatherer ran as root, that is, whether sudo needs no password. `gpu_samples`: GPU 0, one sample
-    when idle and several when busy; empty with `gpu_trouble` set when nvidia-smi gave none. `oddities`: what was not
-    understood and does not matter for going on. `disks` and `models`: by what was asked for. `mismatch`: why the GPU
-    can not be had before a restart of the host. `waiting`: packages that want one; `kernels`: those that are installed.
-    `fabric`: whether stage fabric has configured ports here.
-    """
-
-    python: str
-    root: bool
-    user: str
-    architecture: str
-    kernel: str
-    kernel_arguments: tuple[str, ...]
-    os: OsRelease
-    dgx: DgxRelease | None
-    memory: Meminfo
-    reboot_required: bool
-    gpu_samples: tuple[Gpu, ...]
-    gpu_trouble: str | None
-    processes: tuple[GpuProcess, ...]
-    docker_root: str
-    images: tuple[StoredImage, ...]
-    disks: dict[str, Disk]
-    models: dict[str, StoredModel]
-    oddities: tuple[str, ...]
-    mismatch: str | None = None
-    waiting: tuple[str, ...] = ()
-    kernels: tuple[str, ...] = ()
-    fabric: bool = False
-
-    @property
-    def gpu(self) -> Gpu | None:
-        """GPU 0 as it first answered."""
-        return self.gpu_samples[0] if self.gpu_samples else None
-
-
-@dataclass(frozen=True)
-class NoPython:
-    """A host that can not be asked: it has no Python, or none that runs the gatherer. `said`: what it answered."""
-
-    said: str
+_HOSTSIDE = Path(__file__).parents[1] / "hostside"
+_PARTS = ("gather_stored.py", "gather_others.py", "gather.py")
+_FUTURE = "from __future__ import annotations\n"
 
 
 @cache
-def _source() -> str:
-    return _PROGRAM.read_text()
+def source() -> str:
+    """The gatherer: its files as one text, since nothing can be imported where nothing of ours is."""
+    return _FUTURE + "\n".join((_HOSTSIDE / name).read_text().replace(_FUTURE, "") for name in _PARTS)
 
 
 class Machine(HostFact["MachineState | NoPython"]):
     """What the machine is, in one round trip, by sudo where that needs no password.
 
     + paths: whose file systems matter
-    + models: any name → (directory of the model's cache, revision)
+    + models: any name → (directory of the model's cache, revision, and which file of it is served, if it is but one)
+    + ports: service → address and port at which it is to listen
+    + engines: patterns of processes that are engines
     """
 
     @override
-    def command(self, paths: Sequence[str], models: Mapping[str, tuple[str, str]]) -> StringCommand:
-        wanted = {key: {"directory": directory, "revision": revision} for key, (directory, revision) in models.items()}
-        request = {"paths": list(paths), "models": wanted}
+    def command(
+        self,
+        paths: Sequence[str],
+        models: Mapping[str, tuple[str, str, str | None]],
+        ports: Mapping[str, tuple[str, int]] | None = None,
+        engines: Sequence[str] = (),
+    ) -> StringCommand:
+        wanted = {key: dict(zip(("directory", "revision", "file"), each, strict=True)) for key, each in models.items()}
+        # A process that has the patterns in its command line would itself be taken for an engine.
+        packed = base64.b64encode(json.dumps(list(engines)).encode()).decode()
+        request = {"paths": list(paths), "models": wanted, "ports": ports or {}, "engines": packed}
         return StringCommand(
             "if ! command -v python3 >/dev/null; then echo not installed; exit 0; fi;",
             "root=; if sudo -n true 2>/dev/null; then root='sudo -n'; fi;",
             "$root python3 -c",
-            QuoteString(_source()),
+            QuoteString(source()),
             QuoteString(json.dumps(request)),
             "2>&1 || python3 --version 2>&1",
         )
 
     @override
     def parse(self, lines: list[str]) -> MachineState | NoPython:
-        return machine_state(lines)
+        return machine_state(lines, now=time.time())
 
 
-def machine_state(lines: Sequence[str]) -> MachineState | NoPython:
-    """The state by the gatherer's output. Raises `ParseError` where what must be known is not understood."""
+def machine_state(lines: Sequence[str], now: float | None = None) -> MachineState | NoPython:
+    """The state by the gatherer's output. `now`: the controller's time when it came; None: clocks are not compared.
+
+    Raises `ParseError` where what must be known is not understood.
+    """
     document = next((line for line in reversed(lines) if line.startswith("{")), None)  # a login banner may come first
     if document is None:
         return NoPython("; ".join(lines[-2:]))
@@ -158,7 +101,7 @@ def machine_state(lines: Sequence[str]) -> MachineState | NoPython:
         reboot_required=said["reboot_required"],
         gpu_samples=samples,
         gpu_trouble=trouble,
-        processes=_processes(said["apps"], said["containers"], oddities),
+        processes=_processes(said["apps"], said, oddities),
         docker_root=said["docker_root"],
         images=_images(said["images"]),
         disks={path: Disk(**disk) for path, disk in said["disks"].items()},
@@ -168,7 +111,34 @@ def machine_state(lines: Sequence[str]) -> MachineState | NoPython:
         waiting=tuple(dict.fromkeys((said["files"].get("/run/reboot-required.pkgs") or "").split())),
         kernels=tuple(said.get("kernels") or ()),
         fabric=said.get("fabric", False),
+        running=tuple(said.get("running") or ()),
+        holders={name: Stranger(**one) for name, one in (said.get("ports") or {}).items() if one is not None},
+        engines=tuple(Stranger(**one) for one in said.get("engines") or ()),
+        largest=tuple(Stranger(**one) for one in said.get("largest") or ()),
+        docker_group=said.get("docker_group"),
+        desktop=tuple(said.get("desktop") or ()),
+        strange_files=tuple(StrangeFiles(**one) for one in said.get("caches") or ()),
+        encodings=said.get("encodings") or {},
+        build_seconds=said.get("build_seconds") or {},
+        interrupted_install=said.get("interrupted_install", False),
+        swappiness=_number(said["files"].get("/proc/sys/vm/swappiness")),
+        ahead=0.0 if now is None or "now" not in said else float(said["now"]) - now,
+        **_docker(said),
     )
+
+
+def _docker(said: Mapping[str, Any]) -> dict[str, Any]:
+    found, images = said.get("docker") or {}, said["images"]
+    return {
+        "docker_installed": found.get("installed", True),
+        "docker_masked": found.get("masked", False),
+        "docker_settings": found.get("settings", ""),
+        "docker_answers": images is not None and images["status"] == 0,
+    }
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.strip().isdigit() else None
 
 
 def _mismatch(said: Mapping[str, Any]) -> str | None:
@@ -200,9 +170,7 @@ def _dgx(text: str | None, oddities: list[str]) -> DgxRelease | None:
         return None
 
 
-def _processes(
-    answer: dict[str, Any] | None, containers: Mapping[str, str], oddities: list[str]
-) -> tuple[GpuProcess, ...]:
+def _processes(answer: dict[str, Any] | None, said: Mapping[str, Any], oddities: list[str]) -> tuple[GpuProcess, ...]:
     if answer is None or answer["status"] != 0:
         return ()
     try:
@@ -210,7 +178,11 @@ def _processes(
     except ParseError as error:
         oddities.append(str(error))
         return ()
-    return tuple(GpuProcess(app.pid, app.name, app.memory_mib, containers.get(str(app.pid))) for app in apps)
+    units = {pid: one["unit"] for pid, one in (said.get("gpu_units") or {}).items()}
+    return tuple(
+        GpuProcess(app.pid, app.name, app.memory_mib, said["containers"].get(str(app.pid)), units.get(str(app.pid)))
+        for app in apps
+    )
 
 
 def _images(answer: dict[str, Any] | None) -> tuple[StoredImage, ...]:

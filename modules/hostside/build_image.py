@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
     from modules.hostside.atomic import write_json
+    from modules.hostside.brought_images import note_image, noted_build
     from modules.hostside.build_evidence import BuildEvidence, kernel_lines, oom_kills
     from modules.hostside.build_memory import MemoryShortError, room
     from modules.hostside.build_request import Request
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 else:
     import docker_cli as docker
     from atomic import write_json
+    from brought_images import note_image, noted_build
     from build_evidence import BuildEvidence, kernel_lines, oom_kills
     from build_memory import MemoryShortError, room
     from build_request import Request
@@ -167,8 +169,11 @@ def make(request: Request, folder: Path, progress: Progress) -> None:
         if image is None:
             docker.require_builder(version)
             require_space(request.size_gib)
+            there = docker.inspect(request.base) is not None
             pull(request.base, progress)
-            with room(request.need, progress) as jobs:
+            if not there:
+                note_image(request.base, str((docker.inspect(request.base) or {}).get("Id")))
+            with room(request.need, progress) as jobs, noted_build():
                 image = build(request, folder, jobs, progress)
         else:
             print(f"{image} was built from this recipe before")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modules.hostside import caches, removal_images, removal_weights
     from modules.hostside import weights_before as former
+    from modules.hostside.brought_images import brought
     from modules.hostside.cache_owner import look as look_at_owner
     from modules.hostside.cache_owner import user_homes
     from modules.hostside.disk_sizes import occupied
@@ -33,6 +34,7 @@ else:
     import removal_images
     import removal_weights
     import weights_before as former
+    from brought_images import brought
     from cache_owner import look as look_at_owner
     from cache_owner import user_homes
     from disk_sizes import occupied
@@ -64,7 +66,7 @@ def needs(state: Path = STATE) -> dict[str, list[str]]:
 
 def images(store: Store | None, wanted: Sequence[str], needed: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
     """Every image with a name."""
-    bases = set(removal_images.pulled().values())
+    bases = set(brought().values())
     for image in store.images if store is not None else ():
         ours = bool(image.our_names) or image.id in bases
         users = [who for name in image.names for who in needed.get(name, ())] + store.users_of(image) if store else []

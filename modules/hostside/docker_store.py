@@ -66,7 +66,6 @@ class Cached:
     bytes: int
     created: float
     used: float
-    in_use: bool
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def _container(one: Mapping[str, Any], settings: Mapping[str, Any]) -> Container
 
 def _cached(one: Mapping[str, Any]) -> Cached:
     created = _seconds(one.get("CreatedAt"))
-    return Cached(one["ID"], int(one["Size"]), created, _seconds(one.get("LastUsedAt")) or created, bool(one["InUse"]))
+    return Cached(one["ID"], int(one["Size"]), created, _seconds(one.get("LastUsedAt")) or created)
 
 
 def _seconds(text: str | None) -> float:
@@ -173,7 +172,9 @@ def _seconds(text: str | None) -> float:
 def made_within(cache: Iterable[Cached], spans: Iterable[tuple[float, float]]) -> list[Cached]:
     """Records that were made, and used for the last time, during these spans: nobody else's build has used them."""
     times = list(spans)
-    return [
-        one for one in cache
-        if not one.in_use and any(begin <= one.created and one.used <= end for begin, end in times)
-    ]  # fmt: skip
+    # In use is also what an image that is about to go was made of; docker keeps what a build uses just now.
+    return [one for one in cache if all(_is_within(time, times) for time in (one.created, one.used))]
+
+
+def _is_within(time: float, spans: Iterable[tuple[float, float]]) -> bool:
+    return any(begin <= time <= end for begin, end in spans)

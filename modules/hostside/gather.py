@@ -1,23 +1,30 @@
 """Print what this machine is, as one JSON document on one line: raw outputs and bytes, which the controller parses.
 
-Preflight sends this file's text to `python3 -c` before anything of ours is on the host, so it runs on every Python from
-3.7 on, with whatever programs are missing there. Its argument is a JSON object: `paths` (whose file systems matter) and
-`models` (repository → the `directory` of its cache, and its `revision`).
+Preflight sends the text of gather_stored.py, gather_others.py and this file, one after the other, to `python3 -c`
+before anything of ours is on the host, so it runs on every Python from 3.7 on, with whatever programs are missing
+there. Its argument is a JSON object: `paths` (whose file systems matter), `models` (repository → the `directory` of its
+cache, its `revision`, and the `file` that is served of it), `ports` (service → address and port) and `engines`
+(patterns of their processes, a JSON list in base64).
 """
 
 from __future__ import annotations
 
+import grp
 import json
 import os
 import platform
 import pwd
 import re
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modules.hostside.gather_others import Processes, not_of_its_owner
+    from modules.hostside.gather_stored import build_seconds, disk, model, sizes_in, text_of
 
 _GPU = "name,driver_version,pstate,clocks.sm,clocks.max.sm,power.draw,temperature.gpu,utilization.gpu"
 _REASONS = "clocks_event_reasons.active"
@@ -25,21 +32,16 @@ _FILES = (
     "/etc/os-release",
     "/etc/dgx-release",
     "/proc/meminfo",
+    "/proc/sys/vm/swappiness",
     "/proc/cmdline",
     "/proc/driver/nvidia/version",
     "/run/reboot-required.pkgs",
 )
+_STATE = Path("/var/lib/tinderbox")
+_DESKTOPS = ("display-manager.service", "gdm.service", "gdm3.service", "lightdm.service", "sddm.service")
 _BUSY_PCT = 90
 _PAUSE_S = 0.5
 _TIMEOUT_S = 20
-
-
-def text_of(path: str | Path) -> str | None:
-    """The text of a file, None where none can be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
 
 
 def run(*command: str) -> dict[str, Any] | None:
@@ -95,44 +97,37 @@ def containers(pids: list[str], root: str) -> dict[str, str]:
     return names
 
 
-def disk(path: str) -> dict[str, Any]:
-    """The file system that `path` is on, or would be on once it is made."""
-    there = Path(path)
-    while not there.exists():
-        there = there.parent
-    mount = there.resolve()
-    while not mount.is_mount():
-        mount = mount.parent
-    size = os.statvfs(there)
+def docker_state() -> dict[str, Any]:
+    """What keeps dockerd from starting: its unit is masked, or its settings are no JSON object."""
+    unit, trouble = Path("/etc/systemd/system/docker.service"), ""
+    try:
+        if not isinstance(json.loads(text_of("/etc/docker/daemon.json") or "{}"), dict):
+            trouble = "it is no JSON object"
+    except ValueError as error:
+        trouble = str(error)
+    masked = unit.is_symlink() and str(unit.resolve()) == "/dev/null"
     return {
-        "mount": str(mount),
-        "device": there.stat().st_dev,
-        "free": size.f_bavail * size.f_frsize,
-        "total": size.f_blocks * size.f_frsize,
+        "masked": masked,
+        "settings": trouble,
+        "installed": shutil.which("dockerd", path="/usr/bin:/usr/sbin") is not None,
     }
 
 
-def bytes_in(directory: Path, wanted: Callable[[str], bool]) -> int:
-    """What the files under `directory` that are wanted take on the disk; links are followed, no file counts twice."""
-    seen = {}
-    for folder, _, files in os.walk(directory):
-        for name in filter(wanted, files):
-            try:
-                entry = (Path(folder) / name).stat()
-            except OSError:
-                continue
-            seen[entry.st_dev, entry.st_ino] = entry.st_blocks * 512
-    return sum(seen.values())
+def may_use_docker(user: str) -> bool | None:
+    """Whether the user who logs in is in docker's group; None where there is no such group or user."""
+    try:
+        group, who = grp.getgrnam("docker"), pwd.getpwnam(user)
+    except KeyError:
+        return None
+    return who.pw_uid == 0 or user in group.gr_mem or who.pw_gid == group.gr_gid
 
 
-def model(directory: str, revision: str) -> dict[str, int]:
-    """What is here of a model: its snapshot's files, and pieces of a cut download, whose space the next one has."""
-    cache = Path(directory)
-    commit = (text_of(cache / "refs" / revision) or revision).strip()
-    return {
-        "snapshot": bytes_in(cache / "snapshots" / commit, lambda name: True),
-        "pieces": bytes_in(cache / "blobs", lambda name: name.endswith(".incomplete")),
-    }
+def home_of(user: str) -> str:
+    """A user's home directory."""
+    try:
+        return pwd.getpwnam(user).pw_dir
+    except KeyError:
+        return "/nonexistent"
 
 
 def gather(request: dict[str, Any]) -> dict[str, Any]:
@@ -140,11 +135,13 @@ def gather(request: dict[str, Any]) -> dict[str, Any]:
     root = docker_root()
     apps = run("nvidia-smi", "--query-compute-apps=pid,process_name,used_gpu_memory", "--format=csv")
     pids = [] if apps is None else re.findall(r"^(\d+),", apps["output"], re.MULTILINE)
-    uname = os.uname()
+    uname, others = os.uname(), Processes(root)
+    user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.geteuid()).pw_name
+    caches = sorted({f"{home_of(user)}/.cache/huggingface", *request["paths"]})
     return {
         "python": platform.python_version(),
         "root": os.geteuid() == 0,
-        "user": os.environ.get("SUDO_USER") or pwd.getpwuid(os.geteuid()).pw_name,
+        "user": user,
         "machine": uname.machine,
         "kernel": uname.release,
         "files": {path: text_of(path) for path in _FILES},
@@ -159,6 +156,19 @@ def gather(request: dict[str, Any]) -> dict[str, Any]:
         "images": run("docker", "image", "ls", "--digests", "--format", "{{.Repository}} {{.Tag}} {{.Digest}}"),
         "disks": {path: disk(path) for path in ("/", root, *request["paths"])},
         "models": {repository: model(**where) for repository, where in request["models"].items()},
+        "docker": docker_state(),
+        "docker_group": may_use_docker(user),
+        "running": [container["name"] for container in others.running.values()],
+        "ports": {name: others.holder(*at) for name, at in request.get("ports", {}).items()},
+        "engines": others.engines(request["engines"]) if "engines" in request else [],
+        "largest": others.largest(),
+        "gpu_units": {pid: others.told(int(pid)) for pid in pids},
+        "desktop": others.in_unit(_DESKTOPS),
+        "caches": [found for found in map(not_of_its_owner, caches) if found is not None],
+        "encodings": sizes_in(_STATE / "encodings"),
+        "build_seconds": build_seconds(),
+        "interrupted_install": any(path.name.isdigit() for path in Path("/var/lib/dpkg/updates").glob("*")),
+        "now": time.time(),
     }
 
 

@@ -69,10 +69,10 @@ def run(wish: argparse.Namespace, progress: Progress) -> None:
         )
     files = [WantedFile(**file) for file in model["files"]]
     with blobs.alone(repository):
-        (repository.folder / "blobs").mkdir(exist_ok=True)
         blobs.require_space(repository, files, wish.reserve_bytes)
         total = sum({file.digest: file.size for file in files}.values())
         notes = blobs.check_present(repository, model["commit"], files, Tally(progress, "verifying", total).add)
+        (repository.folder / "blobs").mkdir(exist_ok=True)
         missing = blobs.lacking(repository, files)
         copied = Tally(progress, "copying", sum(file.size for file in missing))
         for file in missing:

@@ -12,25 +12,22 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
-    from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.brought_images import note_image
     from modules.hostside.build_image import pull
     from modules.hostside.docker_cli import DockerError
     from modules.hostside.job_result import tell_result
     from modules.hostside.progress import Progress
 else:
     import docker_cli as docker
-    from atomic import read_json, write_json
+    from brought_images import note_image
     from build_image import pull
     from docker_cli import DockerError
     from job_result import tell_result
     from progress import Progress
-
-NOTES = Path("/var/lib/tinderbox/undo/images.json")
 
 
 def digest_of(digests: list[str], reference: str) -> str | None:
@@ -39,12 +36,6 @@ def digest_of(digests: list[str], reference: str) -> str | None:
     name, colon, tag = repository.rpartition(":")
     plain = (name if colon and "/" not in tag else repository).removeprefix("docker.io/").removeprefix("library/")
     return next((d.split("@", 1)[1] for d in digests if d.split("@", 1)[0] == plain), None)
-
-
-def note(reference: str, image: str, notes: Path = NOTES) -> None:
-    """Keep that it came by Tinderbox, which removes it by that when it leaves (removal_images.py)."""
-    notes.parent.mkdir(parents=True, exist_ok=True)
-    write_json(notes, {**(read_json(notes) or {}), reference: image})
 
 
 def fetch(reference: str, repository: str | None, progress: Progress) -> str | None:
@@ -58,7 +49,7 @@ def fetch(reference: str, repository: str | None, progress: Progress) -> str | N
     digest = reference.partition("@")[2] or digest_of(image.get("RepoDigests") or [], reference)
     if repository is None:
         if not before:
-            note(reference, str(image.get("Id")))
+            note_image(reference, str(image.get("Id")))
         print(f"{reference} is {digest or image.get('Id')}")
         return digest
     if not digest:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modules.hostside import docker_cli as docker
-    from modules.hostside.atomic import read_json, write_json
+    from modules.hostside.atomic import read_json
+    from modules.hostside.brought_images import brought, forget_image, spans
     from modules.hostside.disk_sizes import occupied
     from modules.hostside.docker_store import Store, look, made_within
     from modules.hostside.kept_releases import kept
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from modules.hostside.removal import IMAGES, Thing
 else:
     import docker_cli as docker
-    from atomic import read_json, write_json
+    from atomic import read_json
+    from brought_images import brought, forget_image, spans
     from disk_sizes import occupied
     from docker_store import look, made_within
     from kept_releases import kept
@@ -32,20 +34,14 @@ _BUILDS = "image-*"
 _SLACK_S = 5.0
 
 
-def pulled(state: Path = STATE) -> dict[str, str]:
-    """Name → id of the images that Tinderbox has pulled under their registries' own names (pull_image.py)."""
-    found: Mapping[str, Any] = read_json(state / "undo" / "images.json") or {}
-    return {str(name): str(image) for name, image in found.items()}
-
-
 def build_times(state: Path = STATE) -> list[tuple[float, float]]:
     """When builds of ours ran, as far as is known."""
-    spans = []
+    found = spans(state / "undo")
     for path in sorted((state / "jobs").glob(f"{_BUILDS}/status.json")):
         status: Mapping[str, Any] = read_json(path) or {}
         if isinstance(status.get("started"), float) and isinstance(status.get("ended"), float):
-            spans.append((status["started"] - _SLACK_S, status["ended"] + _SLACK_S))
-    return spans
+            found.append((status["started"], status["ended"]))
+    return [(begin - _SLACK_S, end + _SLACK_S) for begin, end in found]
 
 
 def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
@@ -60,8 +56,8 @@ def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
         users = tuple(store.users_of(image)) if store else ()
         for name in image.our_names:
             yield Thing(IMAGES, IMAGE, name, image.bytes, tuple(sorted(serving | running)), users)
-        for name in (name for name, one in pulled(state).items() if one == image.id):
-            yield Thing(IMAGES, BASE, name, image.bytes, users=users, note="pulled for builds")
+        for name in (name for name, one in brought(state / "undo").items() if one == image.id):
+            yield Thing(IMAGES, BASE, name, image.bytes, users=(*users, *_built_on(store)), note="pulled for builds")
     if store is not None:
         ours = made_within(store.cache, build_times(state))
         if ours:
@@ -72,6 +68,12 @@ def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
     for name in FOLDERS:
         if (state / name).exists():
             yield Thing(IMAGES, FOLDER, str(state / name), occupied(state / name), everybody)
+
+
+def _built_on(store: Store | None) -> list[str]:
+    """Without its base an image that stays would keep that all the same, under no name."""
+    staying = [one for one in (store.images if store else ()) if one.our_names and store and store.users_of(one)]
+    return [f"image {one.our_names[0]}, which stays, may be built on it" for one in staying]
 
 
 def _prune(ids: list[str]) -> None:
@@ -86,6 +88,13 @@ def _prune(ids: list[str]) -> None:
             return
 
 
+def tidy(state: Path = STATE) -> None:
+    """Forget images that somebody else has removed."""
+    for name in brought(state / "undo"):
+        if docker.inspect(name) is None:
+            forget_image(name, state / "undo")
+
+
 def take(thing: Thing, state: Path = STATE) -> None:
     """Have it gone. Raises `OSError`: docker does not let it go."""
     if thing.kind in {IMAGE, BASE}:
@@ -98,4 +107,4 @@ def take(thing: Thing, state: Path = STATE) -> None:
     else:
         shutil.rmtree(thing.name)
     if thing.kind == BASE:
-        write_json(state / "undo" / "images.json", {k: v for k, v in pulled(state).items() if k != thing.name})
+        forget_image(thing.name, state / "undo")

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import added_packages as packages
     from modules.hostside import system_settings
+    from modules.hostside.brought_images import brought
     from modules.hostside.disk_sizes import occupied
     from modules.hostside.docker_store import Store
     from modules.hostside.former_files import DAEMON, formers, have_back
     from modules.hostside.ledger import SETTINGS, STATE
     from modules.hostside.removal import ACCESS, ENGINE, SYSTEM, Thing
     from modules.hostside.removal_engine import is_of_engine, leftover_units
-    from modules.hostside.removal_images import pulled
     from modules.hostside.system_host import System
 else:
     import added_packages as packages
     import system_settings
+    from brought_images import brought
     from disk_sizes import occupied
     from former_files import DAEMON, formers, have_back
     from ledger import SETTINGS, STATE
     from removal import ACCESS, ENGINE, SYSTEM, Thing
     from removal_engine import is_of_engine, leftover_units
-    from removal_images import pulled
     from system_host import System
 
 SETTING, FORMER, PACKAGE, OLDER, FOLDER, UNIT = "setting", "file", "package", "version of", "folder", "unit"
@@ -69,22 +69,24 @@ def things(store: Store | None, state: Path = STATE, settings: Path = SETTINGS) 
             yield Thing(SYSTEM, FOLDER, str(folder), occupied(folder))
 
 
-def _of_access(state: Path) -> list[Path]:
-    """Notes of what opened the host, which are layer access'."""
+def _of_others(state: Path) -> list[Path]:
+    """Notes of what opened the host, which are layer access', and of bases that stay below others' containers."""
     undo = state / "undo"
-    return [path for path in (undo / "docker-group", undo / "files/etc/sudoers.d") if path.exists()]
+    return [
+        path for path in (undo / "docker-group", undo / "files/etc/sudoers.d", undo / "images.json") if path.exists()
+    ]
 
 
 def _own(state: Path) -> list[Path]:
-    """What of the state's folder is this layer's: all but weights, and but for notes of what opened the host."""
+    """What of the state's folder is this layer's: all but weights, and but for notes that others go by."""
     if not state.is_dir():
         return []
-    undo, access = state / "undo", _of_access(state)
+    undo, others = state / "undo", _of_others(state)
     found = [path for path in sorted(state.iterdir()) if path.name not in _OF_WEIGHTS and path != undo]
-    if not access:
+    if not others:
         return [*found, *([undo] if undo.exists() else [])]
     notes = (path for path in sorted(undo.rglob("*")) if path.is_file())
-    return found + [path for path in notes if not any(path.is_relative_to(one) for one in access)]
+    return found + [path for path in notes if not any(path.is_relative_to(one) for one in others)]
 
 
 def _fabric(state: Path) -> Iterator[Thing]:
@@ -141,7 +143,7 @@ def _users_of(package: str, store: Store | None) -> list[str]:
     if store is None:
         return []
     if package == packages.DOCKER:
-        ours = set(pulled().values())
+        ours = set(brought().values())
         foreign = [image for image in store.images if image.names and not image.our_names and image.id not in ours]
         return [f"container {one.name} is in it" for one in store.others] + [
             f"image {image.names[0]} is in it" for image in foreign

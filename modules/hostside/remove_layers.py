@@ -119,8 +119,10 @@ class Remover:
         self._try("systemd's units", removal_engine.reload_units)
 
     def _images(self, going: list[Thing], store: Store | None, staying: set[str]) -> None:
-        del store, staying
+        del staying
         self._each([one for one in going if one.kind != jobs.JOB], removal_images.take)
+        if store is not None:
+            removal_images.tidy()
         if not self.failed:
             jobs.tidy(IMAGES)
 

@@ -31,7 +31,10 @@ _FILE, _FOLDER = "file", "folder"
 
 @dataclass(frozen=True)
 class Before:
-    """`entries`: path in the repository's folder → `file`, `folder`, or where a link leads. `home`: it was there."""
+    """`entries`: path in the repository's folder → `file`, `folder`, or where a link leads.
+
+    `home`: its home held something else, too.
+    """
 
     entries: dict[str, str]
     home: bool
@@ -51,7 +54,7 @@ def note_file(repository: stamps.Repository) -> Path:
 def stamped(repository: stamps.Repository) -> list[Path]:
     """The stamps of a repository's revisions in its home."""
     pattern = f"{repository.name.replace('/', '--')}@*.{note_file(repository).name.rsplit('.', 2)[1]}.json"
-    return sorted(stamps.STAMPS.glob(pattern))
+    return sorted(repository.stamp("0" * 40).parent.glob(pattern))
 
 
 def note(repository: stamps.Repository) -> None:
@@ -61,7 +64,13 @@ def note(repository: stamps.Repository) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     entries = dict(_entries(repository.folder))
-    write_json(path, {"home": str(repository.home), "home_was_there": repository.home.exists(), "entries": entries})
+    write_json(path, {"home": str(repository.home), "home_was_there": _is_of_others(repository), "entries": entries})
+
+
+def _is_of_others(repository: stamps.Repository) -> bool:
+    """Whether the home holds more than that repository's folder, which whoever keeps others waiting has made."""
+    home, hub = repository.home, repository.folder.parent
+    return any(path != hub for path in home.glob("*")) or any(path != repository.folder for path in hub.glob("*"))
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, str]]:

@@ -88,7 +88,11 @@ def require_space(repository: Repository, files: Iterable[WantedFile], reserve_b
 
 
 def check_present(repository: Repository, commit: str, files: list[WantedFile], on_bytes: OnBytes) -> list[str]:
-    """Hash what is there and no stamp vouches for; set aside what is wrong. Says which it was and where it is kept."""
+    """Hash what is there and no stamp vouches for; set aside what is wrong. Says which it was and where it is kept.
+
+    What was there before the first time is noted first.
+    """
+    note(repository)
     snapshot = repository.snapshot(commit)
     for file in files:
         _adopt(repository, snapshot / file.path, file)
@@ -232,8 +236,7 @@ def _give_to_owner(repository: Repository) -> None:
 
 @contextmanager
 def alone(repository: Repository) -> Iterator[None]:
-    """Keep another job for the same model (for another service, say) waiting; the first one notes what was there."""
-    note(repository)
+    """Keep another job for the same model (for another service, say) waiting."""
     repository.folder.mkdir(parents=True, exist_ok=True)
     with (repository.folder / ".tinderbox.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

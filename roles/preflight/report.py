@@ -21,12 +21,16 @@ _SHOWN = {
 }
 
 
-def report(host: Host, findings: Sequence[Finding]) -> None:
-    """Write every finding to pyinfra's log."""
+def report(host: Host, findings: Sequence[Finding], foreseen: Sequence[str] = ()) -> None:
+    """Write every finding to pyinfra's log, and what a deploy would do."""
     for finding in findings:
         level, colour = _SHOWN[finding.severity]
+        # An error would count as one of a host that is stopped here.
+        level = min(level, logging.WARNING) if finding.stage else level
         head = click.style(f"preflight {finding.severity.value}:", colour)
         logger.log(level, f"{host.print_prefix}{head} {finding}")
+    for line in foreseen:
+        logger.info(f"{host.print_prefix}check: {line}")
 
 
 def stop_host(host: Host, findings: Sequence[Finding]) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from pyinfra.api import Host
 
 from modules.facts.sudo import Sudo
-from roles.preflight.finding import Finding, Severity
+from roles.preflight.finding import Finding, found
 from roles.preflight.report import report, stop_host
 
 
 def sudo_finding(user: str) -> Finding:
     """That sudo asks `user` for a password."""
-    return Finding(
-        Severity.BLOCKED,
+    command = f"echo '{user} ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/{user}"
+    return found(
+        "sudo-password",
         "sudo",
         f"user {user} can not use sudo without a password",
         "sudo that asks nothing",
-        f"as an administrator of the host: echo '{user} ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/{user}",
+        f"as an administrator of the host: `{command}`",
+        commands=(command,),
     )
 
 

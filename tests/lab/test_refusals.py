@@ -186,7 +186,7 @@ def test_a_driver_that_deadlocks(lab: Lab) -> None:
     both.say(
         "driver: 590.44.01, with which engines deadlock",
         "wanted: 580 (settings.hardware.driver)",
-        "sudo apt-get install nvidia-driver-580-open",
+        "sudo apt-get install -y nvidia-driver-580-open",
     )
 
 

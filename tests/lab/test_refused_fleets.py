@@ -143,7 +143,7 @@ def test_a_limit_that_matches_nothing_fails_where_pyinfra_itself_would_not(limit
     assert "Connecting" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("target", ["converge", "drift"])
+@pytest.mark.parametrize("target", ["check", "converge", "drift"])
 def test_make_hands_the_fleet_file_on(target: str, tmp_path: Path) -> None:
     done = run(["make", "--silent", target, f"FLEET={tmp_path}/none.yaml"])
     assert done.returncode != 0

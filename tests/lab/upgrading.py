@@ -49,7 +49,7 @@ class Upgraded:
         """The service."""
         return Served(self.lab, fleet, self.host)
 
-    def offer_upgrades(self) -> None:
+    def offer_upgrades(self, *, install: bool = True) -> None:
         """Give the host's apt a signed repository with newer versions, and the driver's package of what runs."""
         container = self.lab.layout.container(self.host)
         subprocess.run(["docker", "cp", f"{make(upgrades())}/.", f"{container}:{_REPOSITORY}"], check=True)
@@ -57,7 +57,8 @@ class Upgraded:
         source = f"deb [signed-by={_KEY}] file:{_REPOSITORY} ./\n"
         self.lab.write(self.host, "/etc/apt/sources.list.d/lab-upgrades.list", source)
         self.lab.ssh(self.host, f"{_APT} update")
-        self.install(f"{DRIVER_PACKAGE}=580.142-1")
+        if install:
+            self.install(f"{DRIVER_PACKAGE}=580.142-1")
 
     def install(self, *packages: str) -> None:
         """By apt; a version that is older, too."""

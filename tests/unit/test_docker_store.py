@@ -58,10 +58,11 @@ def test_who_mounts_a_folder_or_one_around_or_in_it_needs_it() -> None:
 def test_the_cache_of_others_builds_is_not_ours() -> None:
     cache = store_of(DISK, {}).cache
     (begin,) = {one.created for one in cache if one.id == "b2"}
-    assert [one.id for one in made_within(cache, [(begin - 1, begin + 10)])] == ["b1", "b2"]
+    assert [one.id for one in made_within(cache, [(begin - 1, begin + 10)])] == ["b1", "b2", "b3"]
     # Somebody's build has used it afterwards.
-    later = Cached("b4", 1, begin, begin + 99, in_use=False)
+    later = Cached("b4", 1, begin, begin + 99)
     assert made_within([later], [(begin - 1, begin + 10)]) == []
+    assert made_within([later], [(begin - 1, begin + 10), (begin + 98, begin + 100)]) == [later]
     assert made_within(cache, []) == []
 
 

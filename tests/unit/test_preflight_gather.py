@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from modules.facts.machine import Machine, MachineState, machine_state
+from modules.facts.machine import Machine, machine_state, source
+from modules.facts.machine_state import MachineState
 from modules.facts.parse.nvidia_smi import parse_gpus
 
-PROGRAM = Path(__file__).parents[2] / "modules" / "hostside" / "gather.py"
 COMMIT = "b" * 40
 
 
 def gathered(request: dict[str, Any], path: str = "/nowhere") -> dict[str, Any]:
     """What the program prints with no program in reach but those in `path`."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.read_text(), json.dumps(request)],
+        [sys.executable, "-c", source(), json.dumps(request)],
         env={"PATH": path},
         capture_output=True,
         text=True,
@@ -94,7 +94,7 @@ def test_a_models_bytes_are_counted_once_through_links_and_for_its_revision_only
     (tmp_path / "refs").mkdir()
     (tmp_path / "refs" / "main").write_text(COMMIT)
     said = gathered({"paths": [], "models": {"m": {"directory": str(tmp_path), "revision": revision}}})
-    assert said["models"]["m"] == {"snapshot": 8192 + 16384, "pieces": 32768}
+    assert said["models"]["m"] == {"snapshot": 8192 + 16384, "pieces": 32768, "checkpoint": None}
 
 
 def test_the_command_takes_any_path_and_is_one_round_trip() -> None:

@@ -46,8 +46,8 @@ def test_every_blocking_finding_is_told_at_once_and_first() -> None:
 def test_a_host_without_python_is_told_so() -> None:
     found = only(judge(machine_state(["not installed"]), plan(), Lock()))
     assert str(found) == (
-        "python3: not installed; wanted: python3 3.10 or newer. "
-        "What to do: install it on the host: `sudo apt-get install python3`"
+        "python3: not installed; wanted: python3 3.10 or newer. What it costs: nothing can be looked at or done. "
+        "What to do: install it on the host: `sudo apt-get install -y python3`"
     )
     broken = only(
         judge(machine_state(["SyntaxError: future feature annotations is not defined", "Python 3.6.9"]), plan(), Lock())
@@ -281,7 +281,7 @@ def test_a_login_banner_before_the_document_does_not_matter() -> None:
 
 
 def test_the_fact_is_asked_for_every_model_at_its_revision() -> None:
-    assert models_asked(plan()) == {MODEL: (f"{HOME}/hub/models--openai--gpt-oss-120b", COMMIT)}
+    assert models_asked(plan()) == {MODEL: (f"{HOME}/hub/models--openai--gpt-oss-120b", COMMIT, None)}
 
 
 def test_a_lab_host_that_simulates_another_gpu_is_refused() -> None:

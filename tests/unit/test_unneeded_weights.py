@@ -10,6 +10,7 @@ import pytest
 
 from modules.hostside import weights_stamp
 from modules.hostside.unneeded_weights import released, remove, unneeded
+from modules.hostside.weights_before import note_file
 from modules.hostside.weights_stamp import Repository, WantedFile
 
 OLD, NEW, OTHERS = "a" * 40, "b" * 40, "c" * 40
@@ -90,3 +91,11 @@ def test_current_and_last_good_releases_need_theirs(tmp_path: Path) -> None:
     (ledger / "third.json").write_text(json.dumps({"release": {"model": NAME, "commit": OTHERS}}))
 
     assert released(tmp_path) == {(NAME, NEW), (NAME, OLD)}
+
+
+def test_a_revision_that_was_here_before_tinderbox_stays(home: Path) -> None:
+    path = note_file(Repository(home, NAME))
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"home_was_there": True, "entries": {f"snapshots/{OLD}": "folder"}}))
+    assert unneeded(home, {(NAME, NEW)}) == []
+    assert [found.commit for found in unneeded(home, set())] == [NEW]

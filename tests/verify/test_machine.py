@@ -7,16 +7,16 @@ import json
 from modules.facts.machine import Machine
 from modules.fleet import load_fleet
 from modules.fleet.lock import read_lock
+from roles.preflight import asked
 from roles.preflight.finding import blocking
 from roles.preflight.judge import judge
-from roles.preflight.space import models_asked
 from tests.verify.conftest import Spark
 
 
 def test_nothing_blocks_the_machine(spark: Spark) -> None:
     """Driver, kernel, memory, clocks and disk are as the fleet file wants them."""
     fact = Machine()
-    command = fact.command(paths=[spark.plan.settings.weights.home], models=models_asked(spark.plan))
+    command = fact.command(**asked(spark.plan))
     state = fact.process(spark.root(command.get_raw_value()).splitlines())
     assert state is not None, f"{spark.name}: the machine did not tell what it is"
     found = blocking(judge(state, spark.plan, read_lock(load_fleet().path)))
