@@ -126,10 +126,11 @@ def _packages(store: Store | None) -> Iterator[Thing]:
         added = {name for one in of_it for name in one.added}
         there = packages.present(added) if added else set()
         names = {one.name for one in of_it}
-        _, staying = packages.separated(there, names, packages.manual(), packages.simulated)
+        used = {name: "; ".join(others) for name in there if (others := _users_of(name, store))}
+        _, staying = packages.separated(there, names, packages.manual(), packages.simulated, used)
         for name in sorted(there):
-            users = (*([staying[name]] if name in staying else []), *_users_of(name, store))
-            yield Thing(layer, PACKAGE, name, _size(name), users=users, data={"asked": sorted(names)})
+            why = (staying[name],) if name in staying else ()
+            yield Thing(layer, PACKAGE, name, _size(name), users=why, data={"asked": sorted(names)})
         for one in of_it:
             for name, version in one.before:
                 now = packages.run("dpkg-query", "-W", "-f", "${Version}", name)[1]

@@ -167,6 +167,12 @@ def test_a_package_that_somebody_asked_apt_for_since_stays_with_what_it_needs() 
     assert staying == {"tool": "somebody has asked apt for it since", "lib": "tool needs it"}
 
 
+def test_what_a_package_that_others_use_stands_on_stays_with_it() -> None:
+    going, staying = separated({"tool", "lib"}, {"tool"}, set(), simulate, {"tool": "container mine is in it"})
+    assert going == set()
+    assert staying == {"tool": "container mine is in it", "lib": "tool needs it"}
+
+
 def test_nothing_is_taken_where_apt_can_not_be_understood() -> None:
     going, staying = separated({"a", "b"}, {"a"}, set(), lambda names: {*names, "x"} if len(names) > 1 else set())
     assert going == set()

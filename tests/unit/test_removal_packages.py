@@ -1,0 +1,56 @@
+"""Packages in the plan of a removal, where others have something in docker that came by Tinderbox."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from types import SimpleNamespace
+
+import pytest
+
+from modules.hostside import added_packages as packages
+from modules.hostside import removal_system
+from modules.hostside.docker_store import Container, Image, Store
+from modules.hostside.removal import SYSTEM, planned
+
+ADDED = ("containerd", "docker.io", "runc")
+# Package → those that need it.
+NEEDED_BY: dict[str, set[str]] = {"runc": {"containerd", "docker.io"}, "containerd": {"docker.io"}, "docker.io": set()}
+
+
+@pytest.fixture(autouse=True)
+def host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def simulated(names: Collection[str]) -> set[str]:
+        return {gone for name in names for gone in (name, *NEEDED_BY[name])}
+
+    def present(names: Iterable[str]) -> set[str]:
+        return set(names)
+
+    told = SimpleNamespace(
+        DOCKER=packages.DOCKER,
+        separated=packages.separated,
+        asked=lambda: [packages.Asked("docker.io", ADDED, ())],
+        present=present,
+        manual=lambda: {"docker.io"},
+        simulated=simulated,
+        run=lambda *_: (0, "1"),
+    )
+    monkeypatch.setattr(removal_system, "packages", told)
+
+
+def going(store: Store) -> list[str]:
+    return [one.name for one in planned(removal_system._packages(store), [SYSTEM], []).going]
+
+
+OTHERS = [
+    Store(containers=(Container("c", "mine", "sha256:1", running=True),)),
+    Store(images=(Image("sha256:1", ("mine:1",), 1),)),
+]
+
+
+@pytest.mark.parametrize("store", OTHERS)
+def test_docker_that_others_use_stays_with_all_that_it_stands_on(store: Store) -> None:
+    assert going(store) == []
+
+
+def test_docker_that_nobody_uses_goes_with_all_that_came_with_it() -> None:
+    assert going(Store()) == [*ADDED]
