@@ -146,8 +146,10 @@ def _users_of(package: str, store: Store | None) -> list[str]:
     if package == packages.DOCKER:
         ours = set(brought().values())
         foreign = [image for image in store.images if image.names and not image.our_names and image.id not in ours]
-        return [f"container {one.name} is in it" for one in store.others] + [
-            f"image {image.names[0]} is in it" for image in foreign
+        return [
+            *(f"container {one.name} is in it" for one in store.others),
+            *(f"image {image.names[0]} is in it" for image in foreign),
+            *(f"volume {name} is in it" for name in store.others_volumes),
         ]
     if package.startswith(("nvidia-container-toolkit", "libnvidia-container")):
         return [f"container {one.name} gets its GPU by it" for one in store.others if one.gpu]

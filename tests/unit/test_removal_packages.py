@@ -44,6 +44,7 @@ def going(store: Store) -> list[str]:
 OTHERS = [
     Store(containers=(Container("c", "mine", "sha256:1", running=True),)),
     Store(images=(Image("sha256:1", ("mine:1",), 1),)),
+    Store(volumes=("mine",)),
 ]
 
 
@@ -53,4 +54,4 @@ def test_docker_that_others_use_stays_with_all_that_it_stands_on(store: Store) -
 
 
 def test_docker_that_nobody_uses_goes_with_all_that_came_with_it() -> None:
-    assert going(Store()) == [*ADDED]
+    assert going(Store()) == going(Store(volumes=("tinderbox-grafana",))) == [*ADDED]
