@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,8 @@ _OF_ENGINE = {"haproxy", "prometheus", "prometheus-node-exporter"}
 _KEYRINGS = Path("/etc/apt/keyrings")
 _CERTIFICATES = "/usr/local/share/ca-certificates"
 _DOCKER_UNIT = "docker.service.d"
-_DOCKERS = (Path("/var/lib/docker"), Path("/var/lib/containerd"), Path("/etc/docker"))
+# Package → what it keeps, which nobody else has something in when it goes.
+_KEPT_BY = {packages.DOCKER: Path("/var/lib/docker"), "containerd": Path("/var/lib/containerd")}
 
 
 def things(store: Store | None, state: Path = STATE, settings: Path = SETTINGS) -> Iterator[Thing]:
@@ -198,17 +200,23 @@ def followed(touched: list[Path], store: Store | None) -> list[str]:
     return told
 
 
-def purge(things: list[Thing]) -> None:
-    """Have these packages gone, and docker's own data where docker is among them."""
+def purge(things: list[Thing], root: Path = Path("/")) -> None:
+    """Have these packages gone, and docker's own data where docker is among them. `root` is / but in tests."""
     names = {thing.name for thing in things}
     if not names:
         return
     if packages.DOCKER in names:
         subprocess.run(["systemctl", "stop", "docker.socket", "docker.service"], capture_output=True, check=False)
     packages.purge(names, {str(name) for thing in things for name in thing.data["asked"]})
+    for name, path in _KEPT_BY.items():
+        if name in names:
+            shutil.rmtree(root / path.relative_to("/"), ignore_errors=True)
     if packages.DOCKER in names:
-        for path in _DOCKERS:
-            shutil.rmtree(path, ignore_errors=True)
+        # Its owner's files may have been there before docker was, and are had back by now.
+        folder = root / DAEMON.parent.relative_to("/")
+        (folder / "key.json").unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def forget(state: Path = STATE, settings: Path = SETTINGS) -> None:

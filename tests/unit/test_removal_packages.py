@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -33,6 +35,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
         manual=lambda: {"docker.io"},
         simulated=simulated,
         run=lambda *_: (0, "1"),
+        purge=lambda *_: None,
     )
     monkeypatch.setattr(removal_system, "packages", told)
 
@@ -55,3 +58,28 @@ def test_docker_that_others_use_stays_with_all_that_it_stands_on(store: Store) -
 
 def test_docker_that_nobody_uses_goes_with_all_that_came_with_it() -> None:
     assert going(Store()) == going(Store(volumes=("tinderbox-grafana",))) == [*ADDED]
+
+
+def test_files_of_dockers_owner_outlast_it_and_what_it_kept_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
+    certificate = tmp_path / "etc/docker/certs.d/registry.office/ca.crt"
+    for path in (certificate, tmp_path / "var/lib/docker/x", tmp_path / "var/lib/containerd/x"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+
+    things = [one for one in removal_system._packages(Store()) if one.name != "containerd"]
+    removal_system.purge(things, tmp_path)
+    assert certificate.is_file()
+    assert not (tmp_path / "var/lib/docker").exists()
+    # Its package stays, for somebody else.
+    assert (tmp_path / "var/lib/containerd/x").is_file()
+
+    certificate.unlink()
+    for folder in certificate.relative_to(tmp_path).parents[:2]:
+        (tmp_path / folder).rmdir()
+    (tmp_path / "etc/docker/key.json").touch()
+    removal_system.purge(list(removal_system._packages(Store())), tmp_path)
+    assert not (tmp_path / "etc/docker").exists()
+    assert not (tmp_path / "var/lib/containerd").exists()
