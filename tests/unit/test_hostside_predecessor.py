@@ -13,10 +13,8 @@ import pytest
 from modules.hostside import predecessor, predecessor_note
 from modules.hostside.docker_api import DockerApiError
 from modules.hostside.ledger import Ledger
-from modules.hostside.link_weights import bring
 from modules.hostside.predecessor import PredecessorError
 from modules.hostside.predecessor_note import BACK, CHOSEN, STOPPED
-from modules.hostside.progress import Progress
 
 SERVICE, CONTAINER, UNIT = "chat", "c" * 64, "llm.service"
 
@@ -189,30 +187,3 @@ def test_until_then_its_process_counts_as_the_services(owners: Owners, tmp_path:
     predecessor.make_way(SERVICE, tmp_path)
     assert predecessor_note.service_to_come(7, None, proc, tmp_path) is None
     assert not owners.active
-
-
-def test_weights_come_by_links(tmp_path: Path) -> None:
-    model = tmp_path / "from" / "models--a--b"
-    (model / "blobs").mkdir(parents=True)
-    (model / "blobs" / "abc").write_text("weights")
-    snapshot = model / "snapshots" / ("0" * 40)
-    snapshot.mkdir(parents=True)
-    (snapshot / "model.safetensors").symlink_to("../../blobs/abc")
-    blobs = tmp_path / "to" / "blobs"
-    assert bring(snapshot, blobs, Progress()) == (1, 0)
-    assert (blobs / "abc").samefile(model / "blobs" / "abc")
-    assert bring(snapshot, blobs, Progress()) == (0, 0)
-
-
-def test_weights_on_another_filesystem_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blob, snapshot = tmp_path / "abc", tmp_path / "snapshot"
-    blob.write_text("weights")
-    snapshot.mkdir()
-    (snapshot / "model.safetensors").symlink_to("../abc")
-
-    def elsewhere(*_: Any) -> None:
-        raise OSError(18, "Invalid cross-device link")
-
-    monkeypatch.setattr("os.link", elsewhere)
-    assert bring(snapshot, tmp_path / "blobs", Progress()) == (0, 1)
-    assert (tmp_path / "blobs" / "abc").read_text() == "weights"
