@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from modules.hostside.link_weights import blobs_of, bring
 from modules.hostside.progress import Progress
+from modules.hostside.weights_blobs import _give_to_owner
+from modules.hostside.weights_stamp import Repository
 
 BLOB, OTHER = "a" * 64, "b" * 40
 
@@ -61,3 +64,17 @@ def test_a_cache_in_a_container_is_read_by_its_process(snapshot: Path) -> None:
     root = Path("/proc/self/root")
     below = snapshot.relative_to("/")
     assert list(blobs_of(root / below)) == [(BLOB, root / below.parents[1] / "blobs" / BLOB)]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_what_was_linked_still_belongs_to_whose_cache_it_came_from(tmp_path: Path, snapshot: Path) -> None:
+    user, theirs = 4711, snapshot.parents[1] / "blobs" / BLOB
+    os.chown(theirs, user, user)
+    home = tmp_path / "home"
+    repository = Repository(home, "a/b")
+    bring(snapshot, repository.folder / "blobs", Progress())
+    fetched = repository.folder / "blobs" / OTHER
+    fetched.touch()
+    os.chown(fetched, user, user)
+    _give_to_owner(repository)
+    assert (theirs.stat().st_uid, fetched.stat().st_uid) == (user, home.stat().st_uid)
