@@ -11,6 +11,7 @@ import pytest
 from modules.hostside.added_packages import asked, separated
 from modules.hostside.former_files import formers, have_back
 from modules.hostside.removal import ENGINE, IMAGES, LAYERS, SYSTEM, WEIGHTS, Thing, planned, unmerged
+from modules.hostside.removal_engine import standing
 from modules.operations.docker_config import merged
 from modules.reporting.removal import Removal, removal_lines
 from modules.spec.settings import Runtime
@@ -49,6 +50,17 @@ def test_what_services_stand_on_is_refused_as_long_as_there_is_one() -> None:
         "layer system is what services stand on, and this host has gpt-oss: ask for layer engine, too"
     )
     assert titles(planned(ALL, [SYSTEM], []).going) == [FOLDER.title]
+
+
+@pytest.mark.parametrize("kind", ["gateway", "agent", "watcher", "pair", "place taken by service"])
+def test_what_else_serves_or_is_to_be_had_back_stands_on_it_too(kind: str, tmp_path: Path) -> None:
+    """It would go without having been shown, or with the note by which it is had back."""
+    found = [FOLDER, Thing(ENGINE, kind, "x"), Thing(ENGINE, "file", "y"), Thing(SYSTEM, "unit", "z")]
+    plan = planned(found, [SYSTEM], standing(found, tmp_path))
+    assert plan.going == ()
+    assert f"this host has {kind} x: ask for layer engine, too" in (plan.refused or "")
+    assert planned(found, [ENGINE, SYSTEM], standing(found, tmp_path)).refused is None
+    assert standing(found[2:], tmp_path) == []
 
 
 def test_only_layers_that_were_asked_for_are_looked_at() -> None:
