@@ -64,7 +64,7 @@ def things(store: Store | None, state: Path = STATE, settings: Path = SETTINGS) 
     yield from _packages(store)
     own = _own(state)
     if own:
-        note = "but for weights" if any((state / name).exists() for name in _OF_WEIGHTS) else ""
+        note = "but for weights" if any(map(_is_of_weights, state.iterdir())) else ""
         yield Thing(SYSTEM, FOLDER, str(state), sum(map(occupied, own)), note=note)
     for folder in (settings, PROGRAMS):
         if folder.exists():
@@ -84,11 +84,16 @@ def _own(state: Path) -> list[Path]:
     if not state.is_dir():
         return []
     undo, others = state / "undo", _of_others(state)
-    found = [path for path in sorted(state.iterdir()) if path.name not in _OF_WEIGHTS and path != undo]
+    found = [path for path in sorted(state.iterdir()) if path != undo and not _is_of_weights(path)]
     if not others:
         return [*found, *([undo] if undo.exists() else [])]
     notes = (path for path in sorted(undo.rglob("*")) if path.is_file())
     return found + [path for path in notes if not any(path.is_relative_to(one) for one in others)]
+
+
+def _is_of_weights(path: Path) -> bool:
+    """Whether a folder of ours is layer weights': by its name, or as the fleet file has a Hugging Face home there."""
+    return path.name in _OF_WEIGHTS or any(next(path.glob(one), None) for one in ("hub/*--*", "*/hub/*--*"))
 
 
 def _fabric(state: Path) -> Iterator[Thing]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from modules.hostside import removal_system
 from modules.hostside.added_packages import asked, separated
 from modules.hostside.former_files import formers, have_back
 from modules.hostside.removal import ENGINE, IMAGES, LAYERS, SYSTEM, WEIGHTS, Thing, planned, unmerged
@@ -197,3 +198,17 @@ def test_the_notes_of_packages_are_read(tmp_path: Path) -> None:
     (one,) = asked(path)
     assert (one.name, one.added, one.before) == ("x", ("x", "y"), (("z", "1"),))
     assert asked(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("home", ["huggingface", "models", "hub-of/office"])
+def test_a_home_of_weights_in_our_own_folder_is_not_the_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    """Layer weights takes what came by Tinderbox from it, and the rest is somebody else's."""
+    model = tmp_path / "state" / home / "hub" / "models--someone--else"
+    for folder in (model, tmp_path / "state" / "jobs", tmp_path / "state" / "weights"):
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(removal_system, "PROGRAMS", tmp_path / "programs")
+    removal_system.forget(tmp_path / "state", tmp_path / "settings")
+    assert model.is_dir()
+    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == sorted({"weights", home.partition("/")[0]})
