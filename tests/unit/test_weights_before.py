@@ -113,6 +113,21 @@ def test_a_file_that_lay_in_a_snapshot_itself_lies_there_again(tmp_path: Path) -
     assert tree(home) == was
 
 
+def test_a_reference_that_was_there_names_again_what_it_named(tmp_path: Path) -> None:
+    """Or its user's tools would look for a commit that is gone, and not find the one that is there."""
+    home = tmp_path / "home"
+    repository = put(home, THEIRS, {"a.bin": b"a"}, stamped=False)
+    main = repository.folder / "refs" / "main"
+    main.parent.mkdir()
+    main.write_text(THEIRS)
+    was = tree(home)
+    note(repository)
+    put(home, OURS, {"a.bin": b"a", "b.bin": b"b"}, stamped=True)
+    assert main.read_text() == OURS
+    leave(repository, OURS)
+    assert tree(home) == was
+
+
 def test_a_removal_that_was_cut_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     note(Repository(home, NAME))
