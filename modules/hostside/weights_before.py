@@ -9,7 +9,6 @@ names, and was not there before, is ever taken away: revisions that somebody els
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -125,10 +124,8 @@ def take_back(repository: stamps.Repository, commit: str, had: Before) -> None:
     going = brought(repository, commit, had)
     for entry in sorted(snapshot.rglob("*"), reverse=True) if snapshot.is_dir() else ():
         kind = had.entries.get(entry.relative_to(folder).as_posix())
-        if kind == _FILE and entry.is_symlink() and (target := entry.parent / entry.readlink()).is_file():
-            # It was a file itself, of a cache without links.
-            shutil.copy2(target, entry.with_name(f".{entry.name}.tinderbox"))
-            entry.with_name(f".{entry.name}.tinderbox").replace(entry)
+        if kind == _FILE and entry.is_symlink():
+            _file_again(entry, folder / "blobs")
         elif kind is None and entry.is_symlink():
             entry.unlink()
     for blob in going:
@@ -147,6 +144,20 @@ def take_back(repository: stamps.Repository, commit: str, had: Before) -> None:
     repository.stamp(commit).unlink(missing_ok=True)
     if not stamped(repository):
         note_file(repository).unlink(missing_ok=True)
+
+
+def _file_again(entry: Path, blobs: Path) -> None:
+    """Have in the place of a link the file that it was, of a cache without links.
+
+    By a second name of the blob, which costs no room, and keeps its owner. What is no blob there is its user's.
+    """
+    blob = Path(os.path.normpath(entry.parent / entry.readlink()))
+    if blob.parent != blobs or blob.is_symlink() or not blob.is_file():
+        return
+    fresh = entry.with_name(f".{entry.name}.tinderbox")
+    fresh.unlink(missing_ok=True)
+    os.link(blob, fresh, follow_symlinks=False)
+    fresh.replace(entry)
 
 
 def _references(repository: stamps.Repository, commit: str) -> list[Path]:
