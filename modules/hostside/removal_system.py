@@ -109,10 +109,17 @@ def _files(store: Store | None) -> Iterator[Thing]:
         note = "had back as it was" if one.was_there else ""
         if one.is_as_before or layer == ACCESS:
             continue  # its record goes with the others; of what opens the host, another program tells
-        users = tuple(gpu) if one.path == DAEMON and "nvidia" in one.path.read_text(errors="replace") else ()
+        users = tuple(gpu) if one.path == DAEMON and _names_the_runtime(DAEMON) else ()
         yield Thing(layer, FORMER, str(one.path), users=users, note=note, data={"path": str(one.path)})
     for path in keys():
         yield Thing(SYSTEM, FORMER, str(path))
+
+
+def _names_the_runtime(daemon: Path) -> bool:
+    try:
+        return "nvidia" in daemon.read_text(errors="replace")
+    except FileNotFoundError:  # its owner has taken it away since
+        return False
 
 
 def _layer(path: Path) -> str:

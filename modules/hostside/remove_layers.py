@@ -158,8 +158,9 @@ class Remover:
 
     def _packages(self, going: list[Thing]) -> None:
         of_it = [one for one in going if one.kind == removal_system.PACKAGE]
+        before = len(self.failed)
         self._try("packages", removal_system.purge, of_it)
-        for thing in of_it:
+        for thing in of_it if len(self.failed) == before else ():
             print(f"removed {thing.title}", flush=True)
 
 

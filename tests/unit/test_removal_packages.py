@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from modules.hostside import added_packages as packages
-from modules.hostside import removal_system
+from modules.hostside import removal_system, remove_layers
 from modules.hostside.docker_store import Container, Image, Store
+from modules.hostside.former_files import formers
 from modules.hostside.removal import SYSTEM, planned
 
 ADDED = ("containerd", "docker.io", "runc")
@@ -83,3 +84,31 @@ def test_files_of_dockers_owner_outlast_it_and_what_it_kept_goes(
     removal_system.purge(list(removal_system._packages(Store())), tmp_path)
     assert not (tmp_path / "etc/docker").exists()
     assert not (tmp_path / "var/lib/containerd").exists()
+
+
+def test_packages_that_apt_did_not_remove_are_not_told_removed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = list(removal_system._packages(Store()))
+    monkeypatch.setattr(remove_layers, "removal_system", SimpleNamespace(PACKAGE=removal_system.PACKAGE, purge=locked))
+    remover = remove_layers.Remover([SYSTEM], "me")
+    remover._packages(gone)
+    assert remover.failed == ["packages: apt is locked"]
+    assert capsys.readouterr().out == ""
+
+
+def locked(_: object) -> None:
+    raise OSError("apt is locked")
+
+
+def test_a_daemon_json_that_its_owner_has_taken_away_since_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "undo/etc/docker/daemon.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    daemon = tmp_path / "root/etc/docker/daemon.json"
+    monkeypatch.setattr(removal_system, "DAEMON", daemon)
+    monkeypatch.setattr(removal_system, "formers", lambda: formers(tmp_path / "undo", tmp_path / "root"))
+    (thing,) = [one for one in removal_system._files(Store()) if one.name == str(daemon)]
+    assert (thing.users, thing.note) == ((), "had back as it was")
