@@ -38,6 +38,30 @@ def test_what_avahi_really_sends_is_understood() -> None:
     assert spark.addresses == {"10.77.0.2"}
 
 
+@pytest.mark.parametrize("name", ["spark\n  evil: {address: x}.local", "spark\x1b[2J.local", "spark'.local", ".local"])
+def test_what_can_not_be_a_hosts_name_is_no_machine(name: str) -> None:
+    """It would end up in a fleet file, and anybody on the link may send it."""
+    found = [
+        Record(name, 1, "10.0.0.7"),
+        Record("7.0.0.10.in-addr.arpa", PTR, name),
+        Record("x._ssh._tcp.local", SRV, name, 22),
+        Record("a.b.c.d.in-addr.arpa", PTR, "spark-1.local"),
+    ]
+    assert announced([("10.0.0.7", one) for one in found]) == {}
+
+
+def test_what_a_machine_says_can_not_break_the_table_or_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    said = told("tinderbox-says machine id-3\ntinderbox-says product DGX Spark[/x]\x1b[2J\x07\n")
+    assert said is not None
+    assert said.model == "DGX Spark[/x][2J"
+    machine = merged([Seen("10.0.0.7", key=ONE, told=said)])
+    command._show("Sparks", machine)
+    assert "DGX Spark[/x]" in capsys.readouterr().err
+    record = Record("spark-1._device-info._tcp.local", 16, "model=DGX\x1b[2J")
+    near = announced([("10.0.0.7", one) for one in (Record("spark-1.local", 1, "10.0.0.7"), record)])
+    assert near["spark-1.local"].model == "DGX[2J"
+
+
 def test_a_link_local_address_has_the_zone_at_which_it_was_heard() -> None:
     record = Record("spark-2.local", 28, "fe80::42:acff:fe14:b")
     assert announced([("fe80::1%eth1", record)])["spark-2.local"].addresses == {"fe80::42:acff:fe14:b%eth1"}
