@@ -60,7 +60,7 @@ report: setup  ## a page of the fleet in reports/, JSON, JUnit, Prometheus; SHAR
 	@python -m modules.reporting $(if $(LIMIT),--limit "$(LIMIT)") $(if $(SHARE),--share)
 
 disk: setup  ## what uses the disks, and what would free how much; JSON=1; REPAIR=owner: give users what is root's in their caches
-	@TINDERBOX_JSON="$(JSON)" TINDERBOX_REPAIR="$(REPAIR)" pyinfra inventory.py deploys/disk.py -y $(if $(LIMIT),--limit "$(LIMIT)")
+	@python -m modules.disk $(if $(LIMIT),--limit "$(LIMIT)") $(if $(JSON),--json) $(if $(REPAIR),--repair "$(REPAIR)")
 
 remove: setup  ## LAYERS=engine,images,weights,system or all: what taking that back would do; CONSENT=1 does it
 	@TINDERBOX_LAYERS="$(or $(LAYERS),$(error say which: LAYERS=engine,images,weights,system or all))" \
