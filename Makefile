@@ -80,7 +80,7 @@ test-long: setup  ## the tests that take longer than make test allows
 	@pytest tests/lab -m long
 
 import: setup  ## RECIPE=file: a fleet file from a recipe of spark-vllm-docker, sparkrun or spark-pulse; OUT=file writes it
-	@python -m modules.importer $(RECIPE) $(if $(OUT),--out $(OUT))
+	@python -m modules.importer $(or $(RECIPE),$(error say which: RECIPE=file)) $(if $(OUT),--out $(OUT))
 
 adopt: setup  ## servers that already run as a fleet file (OUT=file); TAKE=1: have FLEET's services take their places; CONSENT=1: unasked; UNDO=1: back
 	@python -m modules.adopt $(if $(OUT),--out $(OUT)) $(if $(LIMIT),--limit "$(LIMIT)") $(if $(UNDO),--undo,$(if $(TAKE)$(CONSENT),--take)) $(if $(CONSENT),--consent)
