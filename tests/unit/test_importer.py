@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from modules.catalog import load_catalog
 from modules.fleet import load_fleet
 from modules.fleet.plan import host_plan
+from modules.importer.__main__ import main
 from modules.importer.command import server_of
 from modules.importer.convert import Imported, convert
 from modules.importer.flags import long_name, parse_flags
@@ -397,3 +399,26 @@ def test_an_option_that_makes_no_fleet_file_is_refused(
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"model: acme/x\ndate: 2026-13-45\ndefaults: {}\n", "no valid YAML: month must be in 1..12"),
+        (b"model: acme/x\nn: !!int many\n", "no valid YAML: invalid literal for int()"),
+        (b"model: acme/x\nengines: {vllm: {args: 5}}\n", "engines.vllm.args is no list"),
+        (b"model: \xff\n", "byte 7 is not UTF-8 text"),
+        (None, "this is no ordinary file; name a recipe"),
+    ],
+)
+def test_what_is_no_recipe_is_refused_in_a_sentence(
+    content: bytes | None, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "recipe.yaml"
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content)
+    with pytest.raises(typer.Exit):
+        main([path])
+    assert f"{path}: refused\n  no recipe: {told}" in capsys.readouterr().err
