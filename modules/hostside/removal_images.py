@@ -57,7 +57,8 @@ def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
         for name in image.our_names:
             yield Thing(IMAGES, IMAGE, name, image.bytes, tuple(sorted(serving | running)), users)
         for name in (name for name, one in brought(state / "undo").items() if one == image.id):
-            yield Thing(IMAGES, BASE, name, image.bytes, users=(*users, *_built_on(store)), note="pulled for builds")
+            yield Thing(IMAGES, BASE, name, image.bytes, users=(*users, *_built_on(store)), note="pulled for builds",
+                        data={"id": image.id})  # fmt: skip
     if store is not None:
         ours = made_within(store.cache, build_times(state))
         if ours:
@@ -90,18 +91,35 @@ def _prune(ids: list[str]) -> None:
 
 def tidy(state: Path = STATE) -> None:
     """Forget images that somebody else has removed."""
-    for name in brought(state / "undo"):
-        if docker.inspect(name) is None:
+    for name, image in brought(state / "undo").items():
+        if _id_of(name) != image and _id_of(image) is None:
             forget_image(name, state / "undo")
+
+
+def _id_of(name: str) -> str | None:
+    found = docker.inspect(name)
+    return None if found is None else str(found["Id"])
+
+
+def _reference(thing: Thing) -> str | None:
+    """By what docker is to remove an image; None: it has other names by now, which are not ours to take.
+
+    Somebody may have pulled another image under a base's name since: that one is theirs.
+    """
+    if thing.kind == IMAGE or _id_of(thing.name) == thing.data["id"]:
+        return thing.name
+    found = docker.inspect(str(thing.data["id"]))
+    return str(thing.data["id"]) if found is not None and not found.get("RepoTags") else None
 
 
 def take(thing: Thing, state: Path = STATE) -> None:
     """Have it gone. Raises `OSError`: docker does not let it go."""
     if thing.kind in {IMAGE, BASE}:
         # Without force: what a container uses stays.
-        done = docker.capture("image", "rm", thing.name)
-        if done.returncode != 0 and docker.inspect(thing.name) is not None:
-            raise OSError(f"docker image rm {thing.name}: {done.stderr.strip()}")
+        if (reference := _reference(thing)) is not None:
+            done = docker.capture("image", "rm", reference)
+            if done.returncode != 0 and docker.inspect(reference) is not None:
+                raise OSError(f"docker image rm {reference}: {done.stderr.strip()}")
     elif thing.kind == CACHE:
         _prune([str(one) for one in thing.data["ids"]])
     else:
