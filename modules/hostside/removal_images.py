@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from modules.hostside.brought_images import brought, forget_image, spans
     from modules.hostside.disk_sizes import occupied
     from modules.hostside.docker_store import Store, look, made_within
-    from modules.hostside.kept_releases import kept
+    from modules.hostside.kept_releases import kept, unread
     from modules.hostside.ledger import STATE
     from modules.hostside.removal import IMAGES, Thing
 else:
@@ -22,7 +22,7 @@ else:
     from brought_images import brought, forget_image, spans
     from disk_sizes import occupied
     from docker_store import look, made_within
-    from kept_releases import kept
+    from kept_releases import kept, unread
     from ledger import STATE
     from removal import IMAGES, Thing
 
@@ -47,7 +47,9 @@ def build_times(state: Path = STATE) -> list[tuple[float, float]]:
 def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
     """What there is of this layer. `store`: None: docker does not answer."""
     needed: dict[str, set[str]] = {}
-    for one in kept(state):
+    releases = kept(state)
+    perhaps = unread(releases)
+    for one in releases:
         needed.setdefault(str(one.content.get("image")), set()).add(one.service)
     images = store.images if store is not None else ()
     for image in images:
@@ -55,7 +57,7 @@ def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
         running = {one.service for one in (store.containers if store else ()) if one.service and one.image == image.id}
         users = tuple(store.users_of(image)) if store else ()
         for name in image.our_names:
-            yield Thing(IMAGES, IMAGE, name, image.bytes, tuple(sorted(serving | running)), users)
+            yield Thing(IMAGES, IMAGE, name, image.bytes, tuple(sorted({*serving, *running, *perhaps})), users)
         for name in (name for name, one in brought(state / "undo").items() if one == image.id):
             yield Thing(IMAGES, BASE, name, image.bytes, users=(*users, *_built_on(store)), note="pulled for builds",
                         data={"id": image.id})  # fmt: skip
@@ -65,7 +67,7 @@ def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
             size = sum(one.bytes for one in ours)
             ids = [one.id for one in ours]
             yield Thing(IMAGES, CACHE, f"of builds of ours, {len(ours)} records", size, data={"ids": ids})
-    everybody = tuple(sorted({one.service for one in kept(state)}))
+    everybody = tuple(sorted({one.service for one in releases}))
     for name in FOLDERS:
         if (state / name).exists():
             yield Thing(IMAGES, FOLDER, str(state / name), occupied(state / name), everybody)

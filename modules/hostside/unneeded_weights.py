@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import weights_stamp
     from modules.hostside.atomic import read_json
-    from modules.hostside.kept_releases import kept
+    from modules.hostside.kept_releases import kept, unread
     from modules.hostside.ledger import STATE
     from modules.hostside.weights_before import before, used_elsewhere
     from modules.hostside.weights_blobs import alone
 else:
     import weights_stamp
     from atomic import read_json
-    from kept_releases import kept
+    from kept_releases import kept, unread
     from ledger import STATE
     from weights_before import before, used_elsewhere
     from weights_blobs import alone
@@ -50,9 +50,10 @@ class Unneeded:
         return sum(blob.lstat().st_blocks * 512 for blob in self.blobs if blob.exists())
 
 
-def released(root: Path = STATE) -> set[Key]:
-    """Repository and commit of every release that stays startable (kept_releases.py)."""
-    return {model for one in kept(root) for model in one.models}
+def released(root: Path = STATE) -> set[Key] | None:
+    """Repository and commit of every release that stays startable; None where an entry can not be read."""
+    releases = kept(root)
+    return None if unread(releases) else {model for one in releases for model in one.models}
 
 
 def unneeded(home: Path, needed: set[Key]) -> list[Unneeded]:
@@ -96,7 +97,8 @@ def main() -> int:
     parser.add_argument("--keep", nargs="*", default=[])
     arguments = parser.parse_args()
     keep = {(name, commit) for name, _, commit in (each.rpartition("@") for each in arguments.keep)}
-    found = unneeded(arguments.home, released() | keep)
+    needed = released()
+    found = [] if needed is None else unneeded(arguments.home, needed | keep)
     if arguments.verb == "list":
         print(
             json.dumps([{"revision": f"{each.repository.name}@{each.commit}", "bytes": each.bytes} for each in found])
