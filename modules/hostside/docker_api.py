@@ -30,9 +30,9 @@ class _Connection(http.client.HTTPConnection):
         self.sock.connect(SOCKET)
 
 
-def ask(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+def ask(method: str, path: str, body: Mapping[str, Any] | None = None, timeout_s: float = _TIMEOUT_S) -> Any:
     """What the daemon answers, read as JSON; None where it says nothing. Raises `DockerApiError`."""
-    connection = _Connection("docker", timeout=_TIMEOUT_S)
+    connection = _Connection("docker", timeout=timeout_s)
     try:
         text = None if body is None else json.dumps(body)
         connection.request(method, path, text, {"Content-Type": "application/json"})

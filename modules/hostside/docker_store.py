@@ -5,20 +5,22 @@ Docker is asked at its socket: its command line tells sizes only in words, round
 
 from __future__ import annotations
 
-import http.client
-import json
 import re
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-SOCKET = Path("/var/run/docker.sock")
+if TYPE_CHECKING:
+    from modules.hostside import docker_api
+else:
+    import docker_api
+
 # Newer forms of the answer lack what is read here; older dockers know none that is newer than their own.
 _FORM = (1, 44)
+# All layers are measured for that.
 _TIMEOUT_S = 300
 # What Tinderbox calls the images that it builds or pulls (image_state.py).
 OURS = re.compile(r"tinderbox/[a-z0-9]+([._-]+[a-z0-9]+)*:[0-9a-f]{12}")
@@ -100,27 +102,12 @@ class Store:
         ]  # fmt: skip
 
 
-class _Connection(http.client.HTTPConnection):
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(_TIMEOUT_S)
-        self.sock.connect(str(SOCKET))
-
-
 def ask(path: str) -> Any:
     """What docker answers to a question of its API. Raises `OSError`: it does not answer, or refuses."""
-    connection = _Connection("localhost")
     try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        said = answer.read()
-    except http.client.HTTPException as error:
-        raise OSError(f"docker's answer to {path} was not understood: {error}") from None
-    finally:
-        connection.close()
-    if answer.status != 200:
-        raise OSError(f"docker answered {path} with {answer.status}: {said[:200]!r}")
-    return json.loads(said)
+        return docker_api.ask("GET", path, timeout_s=_TIMEOUT_S)
+    except docker_api.DockerApiError as error:
+        raise OSError(f"docker answered {path}: {error}") from error
 
 
 def look(ask: Ask = ask) -> Store | None:

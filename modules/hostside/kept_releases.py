@@ -6,7 +6,7 @@ the newest n that were ever good. Others keep their entry in the ledger, and can
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,3 +80,8 @@ def kept(root: Path = STATE, settings: Path | None = None) -> list[Kept]:
     counts = wished(settings)
     ledgers = [Ledger(path.name, root) for path in sorted((root / "ledger").glob("*/"))]
     return [one for ledger in ledgers for one in kept_of(ledger, counts.get(ledger.service, 1))]
+
+
+def unread(releases: Iterable[Kept]) -> list[str]:
+    """Services with a release of which it can not be read what it needs: so nothing of theirs may go."""
+    return sorted({one.service for one in releases if not one.content})

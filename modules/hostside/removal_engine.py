@@ -48,6 +48,7 @@ _NOT_OURS = ("tinderbox-nightly-", "tinderbox-lab")
 _OTHERS = ("exporter", "grafana", "gateway", "agent", "clocks")
 _INSTANCES = ("tinderbox-watch@", "tinderbox-pair@")
 _GRAFANA = "grafana"
+_RUNS = {"active", "activating", "deactivating", "reloading"}
 _FOLDERS = ("ledger", "caches", "gates", "metrics")
 
 
@@ -91,6 +92,8 @@ def take(thing: Thing, by: str) -> None:
     if thing.kind == SERVICE:
         end("remove", thing.name, by)
     elif thing.kind == BEFORE:
+        if unit_state(unit_name(thing.name)).get("ActiveState") in _RUNS:
+            raise OSError(f"service {thing.name} runs, and one GPU is not for both: end that first")
         have_back(thing.name)
         note_file(thing.name).unlink(missing_ok=True)
     elif thing.kind == PAIR:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from modules.hostside.brought_images import brought, forget_image, spans
     from modules.hostside.disk_sizes import occupied
     from modules.hostside.docker_store import Store, look, made_within
-    from modules.hostside.kept_releases import kept
+    from modules.hostside.kept_releases import kept, unread
     from modules.hostside.ledger import STATE
     from modules.hostside.removal import IMAGES, Thing
 else:
@@ -22,7 +22,7 @@ else:
     from brought_images import brought, forget_image, spans
     from disk_sizes import occupied
     from docker_store import look, made_within
-    from kept_releases import kept
+    from kept_releases import kept, unread
     from ledger import STATE
     from removal import IMAGES, Thing
 
@@ -47,7 +47,9 @@ def build_times(state: Path = STATE) -> list[tuple[float, float]]:
 def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
     """What there is of this layer. `store`: None: docker does not answer."""
     needed: dict[str, set[str]] = {}
-    for one in kept(state):
+    releases = kept(state)
+    perhaps = unread(releases)
+    for one in releases:
         needed.setdefault(str(one.content.get("image")), set()).add(one.service)
     images = store.images if store is not None else ()
     for image in images:
@@ -55,16 +57,17 @@ def things(store: Store | None, state: Path = STATE) -> Iterator[Thing]:
         running = {one.service for one in (store.containers if store else ()) if one.service and one.image == image.id}
         users = tuple(store.users_of(image)) if store else ()
         for name in image.our_names:
-            yield Thing(IMAGES, IMAGE, name, image.bytes, tuple(sorted(serving | running)), users)
+            yield Thing(IMAGES, IMAGE, name, image.bytes, tuple(sorted({*serving, *running, *perhaps})), users)
         for name in (name for name, one in brought(state / "undo").items() if one == image.id):
-            yield Thing(IMAGES, BASE, name, image.bytes, users=(*users, *_built_on(store)), note="pulled for builds")
+            yield Thing(IMAGES, BASE, name, image.bytes, users=(*users, *_built_on(store)), note="pulled for builds",
+                        data={"id": image.id})  # fmt: skip
     if store is not None:
         ours = made_within(store.cache, build_times(state))
         if ours:
             size = sum(one.bytes for one in ours)
             ids = [one.id for one in ours]
             yield Thing(IMAGES, CACHE, f"of builds of ours, {len(ours)} records", size, data={"ids": ids})
-    everybody = tuple(sorted({one.service for one in kept(state)}))
+    everybody = tuple(sorted({one.service for one in releases}))
     for name in FOLDERS:
         if (state / name).exists():
             yield Thing(IMAGES, FOLDER, str(state / name), occupied(state / name), everybody)
@@ -90,18 +93,35 @@ def _prune(ids: list[str]) -> None:
 
 def tidy(state: Path = STATE) -> None:
     """Forget images that somebody else has removed."""
-    for name in brought(state / "undo"):
-        if docker.inspect(name) is None:
+    for name, image in brought(state / "undo").items():
+        if _id_of(name) != image and _id_of(image) is None:
             forget_image(name, state / "undo")
+
+
+def _id_of(name: str) -> str | None:
+    found = docker.inspect(name)
+    return None if found is None else str(found["Id"])
+
+
+def _reference(thing: Thing) -> str | None:
+    """By what docker is to remove an image; None: it has other names by now, which are not ours to take.
+
+    Somebody may have pulled another image under a base's name since: that one is theirs.
+    """
+    if thing.kind == IMAGE or _id_of(thing.name) == thing.data["id"]:
+        return thing.name
+    found = docker.inspect(str(thing.data["id"]))
+    return str(thing.data["id"]) if found is not None and not found.get("RepoTags") else None
 
 
 def take(thing: Thing, state: Path = STATE) -> None:
     """Have it gone. Raises `OSError`: docker does not let it go."""
     if thing.kind in {IMAGE, BASE}:
         # Without force: what a container uses stays.
-        done = docker.capture("image", "rm", thing.name)
-        if done.returncode != 0 and docker.inspect(thing.name) is not None:
-            raise OSError(f"docker image rm {thing.name}: {done.stderr.strip()}")
+        if (reference := _reference(thing)) is not None:
+            done = docker.capture("image", "rm", reference)
+            if done.returncode != 0 and docker.inspect(reference) is not None:
+                raise OSError(f"docker image rm {reference}: {done.stderr.strip()}")
     elif thing.kind == CACHE:
         _prune([str(one) for one in thing.data["ids"]])
     else:

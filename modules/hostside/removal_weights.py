@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from modules.hostside.atomic import read_json
     from modules.hostside.disk_sizes import occupied
     from modules.hostside.docker_store import Store
-    from modules.hostside.kept_releases import kept
+    from modules.hostside.kept_releases import kept, unread
     from modules.hostside.ledger import SETTINGS, STATE
     from modules.hostside.removal import WEIGHTS, Thing
     from modules.hostside.weights_blobs import alone
@@ -24,7 +24,7 @@ else:
     import weights_stamp as stamps
     from atomic import read_json
     from disk_sizes import occupied
-    from kept_releases import kept
+    from kept_releases import kept, unread
     from ledger import SETTINGS, STATE
     from removal import WEIGHTS, Thing
     from weights_blobs import alone
@@ -49,10 +49,11 @@ def revisions() -> list[tuple[stamps.Repository, str]]:
 def things(store: Store | None, state: Path = STATE, settings: Path = SETTINGS) -> Iterator[Thing]:
     """What there is of this layer. `store`: None: docker does not answer."""
     needed: dict[tuple[str, str], set[str]] = {}
-    for one in kept(state):
+    releases = kept(state)
+    for one in releases:
         for model in one.models:
             needed.setdefault(model, set()).add(one.service)
-    everybody = tuple(sorted({one.service for one in kept(state)}))
+    everybody, perhaps = tuple(sorted({one.service for one in releases})), unread(releases)
     opened = open_files(store)
     for repository, commit in revisions():
         had = former.before(repository)
@@ -67,7 +68,7 @@ def things(store: Store | None, state: Path = STATE, settings: Path = SETTINGS) 
             ]
         yield Thing(
             WEIGHTS, REVISION, f"{repository.name}@{commit[:12]}", sum(occupied(blob) for blob in blobs),
-            tuple(sorted(needed.get((repository.name, commit), ()))), tuple(dict.fromkeys(users)), note,
+            tuple(sorted({*needed.get((repository.name, commit), ()), *perhaps})), tuple(dict.fromkeys(users)), note,
             {"home": str(repository.home), "repository": repository.name, "commit": commit},
         )  # fmt: skip
     for name in FOLDERS:

@@ -4,15 +4,15 @@
     unneeded_weights.py remove --home DIR --keep OWNER/NAME@COMMIT...   remove them, one line each
 
 Only revisions that Tinderbox has verified here are looked at. Needed are those of `--keep`, and those of every
-service's releases that stay startable (kept_releases.py). A revision that was here before Tinderbox stays, as does
-a blob that another revision of the repository uses, and one of the client's store that repositories share.
+service's releases that stay startable (kept_releases.py). A revision that was here before Tinderbox stays, or of which
+that is not known, as does a blob that another revision of the repository uses, and one of the client's store that
+repositories share (weights_before.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modules.hostside import weights_stamp
     from modules.hostside.atomic import read_json
-    from modules.hostside.kept_releases import kept
+    from modules.hostside.kept_releases import kept, unread
     from modules.hostside.ledger import STATE
-    from modules.hostside.weights_before import before, used_elsewhere
+    from modules.hostside.weights_before import Before, before, brought, take_back
     from modules.hostside.weights_blobs import alone
 else:
     import weights_stamp
     from atomic import read_json
-    from kept_releases import kept
+    from kept_releases import kept, unread
     from ledger import STATE
-    from weights_before import before, used_elsewhere
+    from weights_before import before, brought, take_back
     from weights_blobs import alone
 
 Key = tuple[str, str]
@@ -38,11 +38,12 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Unneeded:
-    """A revision that can go, and the blobs that go with it. `bytes`: what the disk gains."""
+    """A revision that can go, and the blobs that go with it. `bytes`: what the disk gains. `had`: what was there."""
 
     repository: weights_stamp.Repository
     commit: str
     blobs: tuple[Path, ...]
+    had: Before
 
     @property
     def bytes(self) -> int:
@@ -50,9 +51,10 @@ class Unneeded:
         return sum(blob.lstat().st_blocks * 512 for blob in self.blobs if blob.exists())
 
 
-def released(root: Path = STATE) -> set[Key]:
-    """Repository and commit of every release that stays startable (kept_releases.py)."""
-    return {model for one in kept(root) for model in one.models}
+def released(root: Path = STATE) -> set[Key] | None:
+    """Repository and commit of every release that stays startable; None where an entry can not be read."""
+    releases = kept(root)
+    return None if unread(releases) else {model for one in releases for model in one.models}
 
 
 def unneeded(home: Path, needed: set[Key]) -> list[Unneeded]:
@@ -64,28 +66,17 @@ def unneeded(home: Path, needed: set[Key]) -> list[Unneeded]:
             continue
         repository, commit = weights_stamp.Repository(home, str(stamp["repository"])), str(stamp["commit"])
         had = before(repository)
-        theirs = had is not None and had.had(repository.snapshot(commit), repository.folder)
-        if repository.stamp(commit) == path and (repository.name, commit) not in needed and not theirs:
-            blobs = {repository.blob(file) for file in weights_stamp.stamped_files(stamp)}
-            found.append(Unneeded(repository, commit, tuple(sorted(blobs - used_elsewhere(repository, commit)))))
+        if repository.stamp(commit) != path or (repository.name, commit) in needed or had is None:
+            continue
+        if not had.had(repository.snapshot(commit), repository.folder):
+            found.append(Unneeded(repository, commit, tuple(brought(repository, commit, had)), had))
     return found
 
 
 def remove(revision: Unneeded) -> None:
     """Take it away. The stamp goes last, so that a cut leaves something that the next run finds and removes."""
-    repository, commit = revision.repository, revision.commit
-    with alone(repository):
-        for reference in (path for path in (repository.folder / "refs").rglob("*") if path.is_file()):
-            if reference.read_text().strip() == commit:
-                reference.unlink()
-        for blob in revision.blobs:
-            blob.unlink(missing_ok=True)
-        shutil.rmtree(repository.snapshot(commit), ignore_errors=True)
-        repository.tree(commit).unlink(missing_ok=True)
-        if not any((repository.folder / "snapshots").glob("*")):
-            shutil.rmtree(repository.folder)
-    repository.stamp(commit).with_suffix(".pieces.json").unlink(missing_ok=True)
-    repository.stamp(commit).unlink(missing_ok=True)
+    with alone(revision.repository):
+        take_back(revision.repository, revision.commit, revision.had)
 
 
 def main() -> int:
@@ -96,7 +87,8 @@ def main() -> int:
     parser.add_argument("--keep", nargs="*", default=[])
     arguments = parser.parse_args()
     keep = {(name, commit) for name, _, commit in (each.rpartition("@") for each in arguments.keep)}
-    found = unneeded(arguments.home, released() | keep)
+    needed = released()
+    found = [] if needed is None else unneeded(arguments.home, needed | keep)
     if arguments.verb == "list":
         print(
             json.dumps([{"revision": f"{each.repository.name}@{each.commit}", "bytes": each.bytes} for each in found])

@@ -121,12 +121,12 @@ def used_elsewhere(repository: stamps.Repository, commit: str) -> set[Path]:
 def take_back(repository: stamps.Repository, commit: str, had: Before) -> None:
     """Have of a revision only what was there before. Its stamp goes last: a cut is found again."""
     folder, snapshot = repository.folder, repository.snapshot(commit)
-    going = brought(repository, commit, had)
+    going, ours = brought(repository, commit, had), _entries_of(repository, commit)
     for entry in sorted(snapshot.rglob("*"), reverse=True) if snapshot.is_dir() else ():
         kind = had.entries.get(entry.relative_to(folder).as_posix())
         if kind == _FILE and entry.is_symlink():
             _file_again(entry, folder / "blobs")
-        elif kind is None and entry.is_symlink():
+        elif kind is None and entry.is_symlink() and (ours is None or entry in ours):
             entry.unlink()
     for blob in going:
         blob.unlink(missing_ok=True)
@@ -144,6 +144,14 @@ def take_back(repository: stamps.Repository, commit: str, had: Before) -> None:
     repository.stamp(commit).unlink(missing_ok=True)
     if not stamped(repository):
         note_file(repository).unlink(missing_ok=True)
+
+
+def _entries_of(repository: stamps.Repository, commit: str) -> set[Path] | None:
+    """Files of a snapshot that Tinderbox has verified; its user may have others there. None: its stamp names none."""
+    stamp = read_json(repository.stamp(commit)) or {}
+    if "files" not in stamp:
+        return None
+    return {repository.snapshot(commit) / file.path for file in stamps.stamped_files(stamp)}
 
 
 def _file_again(entry: Path, blobs: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|m|h|d|w)")
@@ -28,7 +28,9 @@ def since_of(text: str, now: datetime) -> float:
         return now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     try:
         if _CLOCK.fullmatch(text):
-            moment = datetime.combine(now.date(), datetime.strptime(text[:5].zfill(5), "%H:%M").time(), now.tzinfo)
+            # With two digits for the hour, as the standard has it.
+            clock = time.fromisoformat(text if text[1] != ":" else f"0{text}")
+            moment = datetime.combine(now.date(), clock, now.tzinfo)
             # Who asks after midnight means the evening before.
             return (moment if moment <= now else moment - timedelta(days=1)).timestamp()
         found = datetime.fromisoformat(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from modules.facts.machine_state import GpuProcess, MachineState, Stranger
@@ -105,9 +106,13 @@ def tool_of(stranger: Stranger) -> str | None:
 
 
 def stop_commands(stranger: Stranger) -> tuple[str, ...]:
-    """How its owner stops it, so that it stays so over a boot; nothing of it is removed."""
+    """How its owner stops it, so that it stays so over a boot; nothing of it is removed.
+
+    Names are quoted: whoever may make control groups of their own gives them any, and these commands are root's.
+    """
     if stranger.container is not None:
-        return (f"sudo docker update --restart=no {stranger.container}", f"sudo docker stop {stranger.container}")
+        name = shlex.quote(stranger.container)
+        return (f"sudo docker update --restart=no {name}", f"sudo docker stop {name}")
     if stranger.unit is not None:
-        return (f"sudo systemctl disable --now {stranger.unit}",)
+        return (f"sudo systemctl disable --now {shlex.quote(stranger.unit)}",)
     return (f"sudo kill {stranger.pid}",) if stranger.pid else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -66,7 +67,7 @@ def judge_space(state: MachineState, plan: HostPlan, lock: Lock) -> Iterator[Fin
 def judge_caches(state: MachineState) -> Iterator[Finding]:
     """Files in somebody's Hugging Face cache that are not theirs."""
     for cache in state.strange_files:
-        command = f"sudo chown -R --reference={cache.home} {cache.path}"
+        command = f"sudo chown -R --reference={shlex.quote(cache.home)} {shlex.quote(cache.path)}"
         yield found(
             "cache-owner",
             "Hugging Face cache",

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import http.server
+import json
+import socketserver
+import threading
 from pathlib import Path
 from typing import Any
 
-from modules.hostside.docker_store import Cached, look, made_within, store_of
+import pytest
+
+from modules.hostside.docker_store import Cached, ask, look, made_within, store_of
 
 OURS = "tinderbox/vllm:0123456789ab"
 DISK: dict[str, Any] = {
@@ -79,3 +85,31 @@ def test_a_docker_that_does_not_answer_is_unknown() -> None:
         raise ConnectionRefusedError(path)
 
     assert look(silent) is None
+
+
+class Daemon(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """Answers at a socket as dockerd does."""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        said = json.dumps(answers(self.path) if self.path != "/broken" else {"message": "no such thing"}).encode()
+        self.send_response(404 if self.path == "/broken" else 200)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        pass
+
+
+def test_docker_is_asked_at_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "docker.sock")
+    monkeypatch.setattr("docker_api.SOCKET", path)
+    assert look() is None
+    with Daemon(path, Handler) as daemon:
+        threading.Thread(target=daemon.serve_forever, daemon=True).start()
+        assert look() == look(answers)
+        with pytest.raises(OSError, match="/broken: no such thing"):
+            ask("/broken")
+        daemon.shutdown()

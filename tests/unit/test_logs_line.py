@@ -124,6 +124,8 @@ NOW = datetime(2026, 11, 30, 1, 30, tzinfo=UTC)
         ("today", "2026-11-30T00:00:00"),
         ("01:00", "2026-11-30T01:00:00"),
         ("21:30", "2026-11-29T21:30:00"),
+        ("01:00:45", "2026-11-30T01:00:45"),
+        ("1:00:45", "2026-11-30T01:00:45"),
         ("2026-11-28", "2026-11-28T00:00:00"),
         ("2026-11-28T10:00Z", "2026-11-28T10:00:00"),
         ("2026-11-28 10:00+02:00", "2026-11-28T08:00:00"),
@@ -133,7 +135,7 @@ def test_moments(text: str, moment: str) -> None:
     assert datetime.fromtimestamp(since_of(text, NOW), UTC) == datetime.fromisoformat(f"{moment}+00:00")
 
 
-@pytest.mark.parametrize("text", ["", "yesterday-ish", "25:00", "-5m", "10 parsecs"])
+@pytest.mark.parametrize("text", ["", "yesterday-ish", "25:00", "1:60:00", "-5m", "10 parsecs"])
 def test_a_moment_that_is_none_is_refused_with_what_there_is(text: str) -> None:
     with pytest.raises(SinceError, match="forms are: 90s"):
         since_of(text, NOW)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from modules.hostside import removal_system
+from modules.hostside import removal_engine, removal_system
 from modules.hostside.added_packages import asked, separated
 from modules.hostside.former_files import formers, have_back
 from modules.hostside.removal import ENGINE, IMAGES, LAYERS, SYSTEM, WEIGHTS, Thing, planned, unmerged
@@ -212,3 +212,21 @@ def test_a_home_of_weights_in_our_own_folder_is_not_the_systems(
     removal_system.forget(tmp_path / "state", tmp_path / "settings")
     assert model.is_dir()
     assert sorted(path.name for path in (tmp_path / "state").iterdir()) == sorted({"weights", home.partition("/")[0]})
+
+
+@pytest.mark.parametrize("stands", ["active", "deactivating", "inactive"])
+def test_a_server_is_not_had_back_beside_a_service_that_could_not_be_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stands: str
+) -> None:
+    back: list[str] = []
+    monkeypatch.setattr(removal_engine, "unit_state", lambda _: {"ActiveState": stands})
+    monkeypatch.setattr(removal_engine, "have_back", back.append)
+    monkeypatch.setattr(removal_engine, "note_file", lambda name: tmp_path / name)
+    (tmp_path / "chat").touch()
+    thing = Thing(ENGINE, removal_engine.BEFORE, "chat")
+    if stands == "inactive":
+        removal_engine.take(thing, "me")
+    else:
+        with pytest.raises(OSError, match="service chat runs"):
+            removal_engine.take(thing, "me")
+    assert (back, (tmp_path / "chat").exists()) == ((["chat"], False) if stands == "inactive" else ([], True))

@@ -10,7 +10,7 @@ import pytest
 
 from modules.hostside import weights_stamp
 from modules.hostside.unneeded_weights import released, remove, unneeded
-from modules.hostside.weights_before import note_file
+from modules.hostside.weights_before import note, note_file
 from modules.hostside.weights_stamp import Repository, WantedFile
 
 OLD, NEW, OTHERS = "a" * 40, "b" * 40, "c" * 40
@@ -23,6 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in ("weights_stamp", "modules.hostside.weights_stamp"):
         monkeypatch.setattr(f"{module}.STAMPS", tmp_path / "stamps")
     home = tmp_path / "home"
+    note(Repository(home, NAME))
     put(home, OLD, {"config.json": b"old", "shared.bin": b"shared" * 999, "theirs.bin": b"theirs" * 999}, ref="v1")
     put(home, NEW, {"config.json": b"new", "shared.bin": b"shared" * 999}, ref="main")
     put(home, OTHERS, {"theirs.bin": b"theirs" * 999}, stamped=False)
@@ -71,7 +72,7 @@ def test_what_was_never_verified_here_and_what_lies_in_another_home_is_left_alon
 def test_a_removal_that_was_cut_is_finished_by_the_next(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = unneeded(home, {(NAME, NEW)})
     with monkeypatch.context() as cut:
-        cut.setattr("shutil.rmtree", lambda *_, **__: 1 / 0)
+        cut.setattr("weights_before._drop_empty", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             remove(found)
 
@@ -95,7 +96,27 @@ def test_current_and_last_good_releases_need_theirs(tmp_path: Path) -> None:
 
 def test_a_revision_that_was_here_before_tinderbox_stays(home: Path) -> None:
     path = note_file(Repository(home, NAME))
-    path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"home_was_there": True, "entries": {f"snapshots/{OLD}": "folder"}}))
     assert unneeded(home, {(NAME, NEW)}) == []
     assert [found.commit for found in unneeded(home, set())] == [NEW]
+
+
+def test_a_revision_of_which_it_is_not_known_whether_it_was_here_before_stays(home: Path) -> None:
+    """As a removal in layers has it."""
+    note_file(Repository(home, NAME)).unlink()
+    assert unneeded(home, set()) == []
+
+
+def test_what_its_user_has_put_beside_a_revision_stays(home: Path) -> None:
+    repository = Repository(home, NAME)
+    theirs = repository.folder / "blobs" / ("d" * 64)
+    theirs.write_bytes(b"more")
+    (repository.snapshot(OLD) / "more.bin").symlink_to(f"../../blobs/{theirs.name}")
+    (repository.snapshot(OLD) / "notes.txt").write_text("mine")
+    repository.reference("mine").write_text(OTHERS)
+    for found in unneeded(home, set()):
+        remove(found)
+    assert (repository.snapshot(OLD) / "more.bin").read_bytes() == b"more"
+    assert (repository.snapshot(OLD) / "notes.txt").read_text() == "mine"
+    assert [path.name for path in (repository.folder / "refs").iterdir()] == ["mine"]
+    assert read(home, OTHERS) == {"theirs.bin": b"theirs" * 999}

@@ -1,0 +1,52 @@
+"""A service whose ledger can not be read: what it needs is not known, so nothing of it may go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from modules.hostside import removal_images, removal_weights
+from modules.hostside.docker_store import Image, Store
+from modules.hostside.removal import IMAGES, WEIGHTS, planned
+from modules.hostside.unneeded_weights import released
+
+COMMIT, NAME, IMAGE = "a" * 40, "owner/name", "tinderbox/vllm:0123456789ab"
+STORE = Store(images=(Image("sha256:1", (IMAGE,), 1),))
+READ = json.dumps({"release": {"model": "other/model", "commit": COMMIT, "image": "tinderbox/vllm:ba9876543210"}})
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with a service of a release `now`, and with a revision that was verified."""
+    for module in ("weights_stamp", "modules.hostside.weights_stamp"):
+        monkeypatch.setattr(f"{module}.STAMPS", tmp_path / "stamps")
+    repository = SimpleNamespace(name=NAME, folder=tmp_path / "model", home=tmp_path)
+    monkeypatch.setattr(removal_weights, "revisions", lambda: [(repository, COMMIT)])
+    before = SimpleNamespace(before=lambda _: {}, brought=lambda *_: [])
+    monkeypatch.setattr(removal_weights, "former", before)
+    monkeypatch.setattr(removal_weights, "open_files", lambda _: {})
+    ledger = tmp_path / "ledger" / "gpt-oss"
+    ledger.mkdir(parents=True)
+    (ledger / "current").symlink_to("now.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "{}", '{"release": null}'])
+def test_nothing_goes_that_it_may_need(state: Path, text: str | None) -> None:
+    """`text`: of the entry, as a lost power may leave it; None: it is gone."""
+    entry = state / "ledger" / "gpt-oss" / "now.json"
+    if text is not None:
+        entry.write_text(text)
+    assert going(state) == []
+    assert released(state) is None
+    entry.write_text(READ)
+    assert going(state) == [f"image {IMAGE}", f"weights {NAME}@{COMMIT[:12]}"]
+    assert released(state) == {("other/model", COMMIT)}
+
+
+def going(state: Path) -> list[str]:
+    things = [*removal_images.things(STORE, state), *removal_weights.things(STORE, state, state / "settings")]
+    return [one.title for one in planned(things, [IMAGES, WEIGHTS], ["gpt-oss"]).going]
