@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -14,7 +15,7 @@ from modules.converge.process import Finished
 from modules.operations.asked import ADOPT_FOUND
 
 FLEET = "fleet: office\nhosts: {spark-1: {}, spark-2: {}}\n"
-BARE = {"lines": [], "settings": {}}
+BARE: dict[str, Any] = {"lines": [], "settings": {}}
 
 
 def ended(

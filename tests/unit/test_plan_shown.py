@@ -43,5 +43,5 @@ def test_a_flag_that_is_not_known_is_told_and_not_refused(
 ) -> None:
     out, err = planned("gpu-memory-utilisation: 0.4", tmp_path, monkeypatch, capsys)
     assert out.splitlines()[-1].endswith(" GiB left")
-    assert f".yaml:6: hosts.spark-1.settings.services.code.flags.gpu-memory-utilisation: " in err
+    assert ".yaml:6: hosts.spark-1.settings.services.code.flags.gpu-memory-utilisation: " in err
     assert "did you mean gpu-memory-utilization?" in err
