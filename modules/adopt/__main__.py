@@ -86,7 +86,9 @@ def _described(fleet: Fleet, limits: list[str], out: Path | None) -> int:
     for line in told:
         say(line, "")
     if not any("services" in one["settings"] for one in found.values()):
-        say("nothing that could be a service was found", "yellow")
+        if found:
+            where = f" on {', '.join(found)}" if silent else ""
+            say(f"nothing that could be a service was found{where}", "yellow")
         return _UNKNOWN if silent else _FAILED
     text = with_found(yaml.safe_load(fleet.path.read_text(encoding="utf-8")), found, told)
     if out is None:

@@ -22,6 +22,8 @@ def main() -> int:
 
     lines = [f"fleet {fleet.name}: {shown(fleet.path)}", *plan_lines(fleet, load_catalog(), read_lock(fleet.path))]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+    sys.stderr.write("".join(f"{remark.told(shown(fleet.path))}\n" for remark in fleet.remarks))
     return 0
 
 

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -16,6 +17,7 @@ from modules.fleet.source import read_tree
 from modules.fleet.validate import validated
 from modules.spec.lock import Lock
 
+_REMEDY = "take it back as it was committed, or remove it and have all of it resolved anew"
 _HEADER = """\
 # What the fleet's loose wishes resolved to: a model's revision to a commit and its files, an image's tag to a digest,
 # a number of replicas to hosts.
@@ -37,7 +39,13 @@ def read_lock(fleet: Path) -> Lock:
     path = lock_path(fleet)
     if not path.exists() or not _has_entries(path):
         return Lock()
-    lock = validated(Lock, read_tree(path))
+    try:
+        tree = read_tree(path)
+    except FleetError as error:
+        # What is wrong with the file as a whole is told for a fleet file, which has another remedy.
+        told = (one if one.origin.key else replace(one, todo=_REMEDY) for one in error.problems)
+        raise FleetError(path, told) from None
+    lock = validated(Lock, tree)
     if isinstance(lock, list):
         raise FleetError(path, lock)
     return lock
@@ -79,7 +87,9 @@ def record(
 
 
 def _has_entries(path: Path) -> bool:
-    # What is no text is an entry, too: reading the tree refuses it with its line.
+    # What is no text, or no file, is an entry, too: reading the tree refuses it with its line.
+    if not path.is_file():
+        return True
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return any(line.strip() and not line.startswith("#") for line in lines)
 

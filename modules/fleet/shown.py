@@ -49,4 +49,8 @@ def _of_host(host: ResolvedHost, fleet: Fleet, sizes: Sizes) -> Iterator[str]:
         priority = f", priority {service.priority}" if service.priority else ""
         yield f"    {name}: {size}, port {service.port}, {names} by {service.engine}{priority}{placed}"
     beside = " but for what is unknown" if unknown else ""
-    yield f"    {told(left)} left{beside}" if left >= 0 else f"    {told(-left)} short{beside}"
+    if left >= 0:
+        yield f"    {told(left)} left{beside}"
+    else:
+        refused = not any(service.memory_plan == "warn" for _, service in ranked)
+        yield f"    {told(-left)} short{beside}{'; preflight refuses that' if refused else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -115,6 +116,34 @@ def test_wrong_lock_is_refused_with_the_fleet_file(content: bytes, fleet_file: P
         load_fleet(fleet_file)
 
     assert str(caught.value).startswith(f"{lock_path(fleet_file)}:")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"<<<<<<< HEAD\n", ":1: not a mapping"),
+        (b"\xff\n", ":1: byte 0 is not UTF-8 text"),
+        (None, ": this is a folder"),
+    ],
+)
+def test_a_lock_that_is_none_is_refused_with_a_remedy_of_its_own(
+    content: bytes | None, what: str, fleet_file: Path
+) -> None:
+    path = lock_path(fleet_file)
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(FleetError) as caught:
+        read_lock(fleet_file)
+    remedy = "take it back as it was committed, or remove it and have all of it resolved anew"
+    assert str(caught.value) == f"{path}{what}; {remedy}"
+
+
+def test_a_lock_that_is_a_pipe_is_not_waited_for(fleet_file: Path) -> None:
+    os.mkfifo(lock_path(fleet_file))
+    with pytest.raises(FleetError, match="this is no ordinary file; take it back"):
+        read_lock(fleet_file)
 
 
 def test_lock_with_comments_only_is_empty(fleet_file: Path) -> None:
