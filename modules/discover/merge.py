@@ -53,8 +53,10 @@ class Machine:
     @property
     def looks(self) -> bool:
         """Whether it looks like a Spark from outside."""
-        words = (self.name, *self.names)
-        return any(_NAMES.match(word) for word in words) or any(mac.lower().startswith(_CARDS) for mac in self.macs)
+        # Not by `name`, which is of our making where it has none.
+        return any(_NAMES.match(name) for name in self.names) or any(
+            mac.lower().startswith(_CARDS) for mac in self.macs
+        )
 
 
 def merged(seen: Iterable[Seen]) -> list[Machine]:
@@ -113,8 +115,9 @@ def _named_apart(machines: Sequence[Machine]) -> list[Machine]:
     result = []
     for one in machines:
         base = re.sub(r"[^a-z0-9-]+", "-", one.name).strip("-")
-        base = base if len(base) > 1 and not base.isdigit() else "spark"
-        tries = [base] if base != "spark" else []
+        unnamed = "spark" if one.is_spark or one.looks else "machine"
+        base = base if len(base) > 1 and not base.isdigit() else unnamed
+        tries = [base] if base != unnamed else []
         name = next(each for each in (*tries, *(f"{base}-{n}" for n in range(1, 10_000))) if each not in taken)
         taken.add(name)
         result.append(Machine(**{**one.__dict__, "name": name}))

@@ -35,10 +35,15 @@ def announcing(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
             " --no-install-recommends avahi-daemon'",
         )
     lab.write(host, "/etc/avahi/services/ssh.service", _SSH)
+    # Link-local addresses, which docker keeps its containers from having.
+    for each in (QUIET, ANNOUNCED):
+        lab.ssh(each, "sudo sysctl -qw net.ipv6.conf.all.disable_ipv6=0")
     interface = "$(ip -o -4 addr show scope global | grep -v docker | cut -d ' ' -f 2 | head -n 1)"
-    lab.ssh(host, f"sudo sh -c 'ip addr replace {second}/16 dev {interface}; systemctl restart avahi-daemon'")
+    lab.ssh(host, f"sudo ip addr replace {second}/16 dev {interface} && sudo systemctl restart avahi-daemon")
     yield lab
-    lab.ssh(host, f"sudo sh -c 'ip addr del {second}/16 dev {interface}; systemctl disable --now avahi-daemon'")
+    lab.ssh(host, f"sudo ip addr del {second}/16 dev {interface}; sudo systemctl disable --now avahi-daemon")
+    for each in (QUIET, ANNOUNCED):
+        lab.ssh(each, "sudo sysctl -qw net.ipv6.conf.all.disable_ipv6=1")
 
 
 def discover(lab: Lab, *words: str, home: Path) -> Run:

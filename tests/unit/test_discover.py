@@ -178,10 +178,12 @@ def test_who_says_nothing_is_taken_by_name_or_card_and_who_says_it_is_another_is
         Seen("10.0.0.12", mac="48:B0:2D:00:00:01", key=TWO),
         Seen("10.0.0.13", names=("sparkling.local",), key=HostKey("ssh-ed25519", "AAAADDDD")),
         Seen("10.0.0.14", names=("spark-9.local",), key=HostKey("ssh-ed25519", "AAAAEEEE"), told=LAPTOP),
+        Seen("10.0.0.15", mac="52:54:00:00:00:01", key=HostKey("ssh-ed25519", "AAAAFFFF")),
     ]
     chosen, others = wanted(merged(seen))
     assert sorted(one.addresses[0] for one in chosen) == ["10.0.0.11", "10.0.0.12"]
-    assert sorted(one.addresses[0] for one in others) == ["10.0.0.13", "10.0.0.14"]
+    assert sorted(one.addresses[0] for one in others) == ["10.0.0.13", "10.0.0.14", "10.0.0.15"]
+    assert [one.name for one in (*chosen, *others) if not one.names] == ["spark-1", "machine-1"]
     assert {row[3] for row in rows(chosen)} == {"unknown"}
 
 
