@@ -13,6 +13,7 @@ from modules.adopt.observed import Observed, mount_of
 from modules.adopt.parts import KEYS, TOKENS, container_of, secrets_of
 from modules.adopt.weights import Stored, as_stored, stored, with_hub_names
 from modules.catalog import Catalog
+from modules.hostside.masking import MASK
 from modules.importer.command import Server, started_by
 from modules.importer.convert import converted_server, service_name
 from modules.importer.images import ChosenImage
@@ -93,6 +94,7 @@ def _piece(server: Observed, catalog: Catalog) -> Piece:
     words = without(words, "host", "port", "download-dir")
     image, entrypoint, about = image_of(server, _ENGINES[program], catalog)
     told += [*at.told, *about]
+    words = _without_secrets(words, told)
     recipe = SourceRecipe("server", server.named, "", left=())
     made = converted_server(
         recipe,
@@ -120,6 +122,19 @@ def _piece(server: Observed, catalog: Catalog) -> Piece:
     return Piece(server, name, _ordered(service), tuple(told), secrets, found)
 
 
+_MASKED_TODO = "without need of it, nothing is to be done; else write it beside by hand"
+
+
+def _without_secrets(words: list[str], told: list[str]) -> list[str]:
+    """Without flags whose values were masked; of the API key another part tells."""
+    at = [place for place, word in enumerate(words) if MASK in word]
+    flags = {words[place if words[place].startswith("-") else max(0, place - 1)].partition("=")[0] for place in at}
+    secret = sorted(flag.lstrip("-").replace("_", "-") for flag in flags if flag.startswith("-"))
+    secret = [flag for flag in secret if flag != "api-key"]
+    told += [f"{flag}: it looks like a secret, and did not leave the host: {_MASKED_TODO}" for flag in secret]
+    return without(words, *secret) if secret else words
+
+
 def _must_be_alone(words: Iterable[str]) -> None:
     given = list(words)
     named = [
@@ -138,6 +153,9 @@ def _environment(server: Observed, told: list[str]) -> dict[str, str]:
     left_out, kept = {*KEYS, *TOKENS}, {}
     for name, value in server.environment.items():
         if name in left_out or _IDLE.fullmatch(name) or name.startswith("LLAMA_ARG_"):
+            continue
+        if MASK in value:
+            told.append(f"env.{name}: it looks like a secret, and did not leave the host: {_MASKED_TODO}")
             continue
         mount = None if server.docker is None else mount_of(value, server.docker["Mounts"])
         if name.startswith("TIKTOKEN_"):

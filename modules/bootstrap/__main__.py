@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import paramiko
 import typer
 
 from modules.bootstrap.first_login import open_host
@@ -131,6 +132,12 @@ def _opened(met: Met, passwords: Passwords, refused: dict[str, RefusedError]) ->
     except RefusedError as error:
         refused[name] = error
         _tell(name, error)
+        return False
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        # The others are opened all the same.
+        broke = f"the connection broke, or this machine's key could not be read ({type(error).__name__}: {error})"
+        refused[name] = RefusedError(broke, "run this again; what was done so far holds")
+        _tell(name, refused[name])
         return False
     return True
 

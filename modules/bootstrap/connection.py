@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import logging
 import socket
+import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
 from pyinfra.connectors.sshuserclient.client import SSHClient
 
 from modules.bootstrap.host_keys import HostKey, known_keys, place
@@ -24,6 +25,8 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 _CONNECT_S, _ANSWER_S = 10.0, 60.0
 # The host's fastest first; what OpenSSH and pyinfra prefer, too.
 KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
+# What paramiko passes on of an answer that is none of SSH.
+_STRANGE = (ValueError, LookupError, TypeError, struct.error, UnsupportedAlgorithm)
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
 
@@ -81,13 +84,14 @@ class Connection:
     def let_in_by_key(self, keys: Iterable[paramiko.PKey]) -> bool:
         """Log in by one of these."""
         for key in keys:
-            with suppress(paramiko.AuthenticationException):
-                try:
-                    self.transport.auth_publickey(self.host.ssh.user, key)
-                except (EOFError, OSError) as error:
-                    raise _ended(self.host) from error
-                if self.transport.is_authenticated():
-                    return True
+            try:
+                self.transport.auth_publickey(self.host.ssh.user, key)
+            except paramiko.AuthenticationException:
+                continue
+            except (paramiko.SSHException, EOFError, OSError) as error:
+                raise _ended(self.host) from error
+            if self.transport.is_authenticated():
+                return True
         return False
 
     def let_in_by_password(self, password: str) -> bool:
@@ -103,9 +107,12 @@ class Connection:
     def command(self, command: str, *, stdin: bytes = b"") -> tuple[int, str]:
         """Run a shell command. Returns its status, and what it said on standard output and standard error together."""
         with self.channel(command) as channel:
-            if stdin:
-                channel.sendall(stdin)
-            channel.shutdown_write()
+            try:
+                if stdin:
+                    channel.sendall(stdin)
+                channel.shutdown_write()
+            except (EOFError, OSError) as error:
+                raise _ended(self.host) from error
             said = "".join(heard(channel))
             return channel.recv_exit_status(), said
 
@@ -182,7 +189,7 @@ def _transport(host: ResolvedHost, kinds: Sequence[str]) -> paramiko.Transport:
     options.key_types = [kind for kind in wanted if kind in options.key_types]
     try:
         transport.start_client(timeout=_ANSWER_S)
-    except paramiko.SSHException as error:
+    except (paramiko.SSHException, *_STRANGE) as error:
         transport.close()
         if "no acceptable host key" in str(error).lower() or "incompatible ssh peer" in str(error).lower():
             raise _NoSuchKindError(f"no host key of a known kind ({error})", "look at sshd's HostKey lines") from error

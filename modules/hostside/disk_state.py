@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from modules.hostside.disk_sizes import occupied
     from modules.hostside.docker_store import Store, look, made_within
     from modules.hostside.image_store import Store as Layers
-    from modules.hostside.kept_releases import kept
+    from modules.hostside.kept_releases import kept, unread
     from modules.hostside.ledger import STATE
     from modules.hostside.release_needs import lacks
 else:
@@ -40,11 +40,11 @@ else:
     from disk_sizes import occupied
     from docker_store import Store, look, made_within
     from image_store import Store as Layers
-    from kept_releases import kept
+    from kept_releases import kept, unread
     from ledger import STATE
     from release_needs import lacks
 
-OURS, OTHERS = "ours", "others'"
+OURS, OTHERS, ANY = "ours", "others'", ""
 WANTED = "the fleet file wants it"
 # What engines and their compilers keep in a user's home.
 _USER_CACHES = ("vllm", "flashinfer", "torch", "torch_extensions", "triton", "huggingface")
@@ -55,9 +55,10 @@ _HOME_PARTS = {
 
 
 def needs(state: Path = STATE) -> dict[str, list[str]]:
-    """Image, or owner/name@commit → the releases that need it, in words."""
-    found: dict[str, list[str]] = {}
-    for one in kept(state):
+    """Image, or owner/name@commit → the releases that need it, in words; `ANY` → those that may need any."""
+    releases = kept(state)
+    found = {ANY: [f"{service} (perhaps: its ledger can not be read)" for service in unread(releases)]}
+    for one in releases:
         keys = [str(one.content.get("image")), *(f"{name}@{commit}" for name, commit in one.models)]
         for key in keys:
             found.setdefault(key, []).append(f"{one.service} ({one.why})")
@@ -71,6 +72,7 @@ def images(store: Store | None, wanted: Sequence[str], needed: dict[str, list[st
         ours = bool(image.our_names) or image.id in bases
         users = [who for name in image.names for who in needed.get(name, ())] + store.users_of(image) if store else []
         users += [WANTED] if set(image.names) & set(wanted) else []
+        users += needed.get(ANY, ()) if ours else ()
         if image.names:
             yield {"name": image.names[0], "bytes": image.bytes, "whose": OURS if ours else OTHERS, "needed": users,
                    "base": image.id in bases}  # fmt: skip
@@ -84,11 +86,12 @@ def weights(wanted: Sequence[str], needed: dict[str, list[str]], homes: Sequence
         had = former.before(repository)
         theirs = had is None or had.had(repository.snapshot(commit), repository.folder)
         name = f"{repository.name}@{commit}"
+        users = [*needed.get(name, ()), *needed.get(ANY, ()), *([WANTED] if name in wanted else [])]
         # Of blobs that revisions share, each counts those that it alone has.
         blobs = former.brought(repository, commit, had) if had is not None and not theirs else []
         size = sum(map(occupied, blobs)) if blobs else occupied(repository.folder)
-        yield {"revision": name, "home": str(repository.home), "bytes": size, "whose": OTHERS if theirs else OURS,
-               "needed": [*needed.get(name, ()), *([WANTED] if name in wanted else [])]}  # fmt: skip
+        whose = OTHERS if theirs else OURS
+        yield {"revision": name, "home": str(repository.home), "bytes": size, "whose": whose, "needed": users}
     for home in homes:
         for folder in sorted(home.glob("hub/models--*")):
             if folder not in known:

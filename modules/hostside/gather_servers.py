@@ -25,6 +25,8 @@ _PROGRAM = re.compile(r"(^|/)(vllm|sglang)$|^(vllm\.entrypoints\.|sglang\.launch
 _PYTHON = re.compile(r"(^|/)python[0-9.]*$")
 _CONTAINER = re.compile(r"[0-9a-f]{64}")
 _SECRET = re.compile(r"(^|[-_])(api[-_]?key|token|secret|passw(or)?d|private[-_]?key|credentials?)$", re.IGNORECASE)
+# What models are fed with, which is no secret.
+_TELLS_OF_WORDS = re.compile(r"TOKENIZ|TIKTOKEN", re.IGNORECASE)
 # Of a process that is in no container; there it is the container's own, all of which counts.
 _TELLING = re.compile(
     r"^(VLLM|SGLANG|SGL|LLAMA|GGML|HF|HUGGING_?FACE|TRANSFORMERS|NCCL|GLOO|CUDA|TORCH\w*|PYTORCH|TRITON|FLASHINFER"
@@ -71,7 +73,15 @@ def hidden_words(words: Iterable[str]) -> list[str]:
 def hidden_variables(variables: Iterable[str]) -> dict[str, str]:
     """`NAME=value` → name → value, or the mask."""
     pairs = (one.partition("=") for one in variables if "=" in one)
-    return {name: MASK if value and _SECRET.search(name) else masked(value) for name, _, value in pairs}
+    return {name: MASK if value and _SECRET.search(name) else _without_name(name, value) for name, _, value in pairs}
+
+
+def _without_name(name: str, value: str) -> str:
+    """A value as it is masked behind its name, which may be what tells of a secret: AWS_SECRET_ACCESS_KEY."""
+    if _TELLS_OF_WORDS.search(name):
+        return masked(value)
+    shown = masked(f"{name}={value}")
+    return shown.removeprefix(f"{name}=") if shown.startswith(f"{name}=") else MASK
 
 
 def _bytes(path: Path) -> list[str]:

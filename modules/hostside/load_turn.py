@@ -1,10 +1,11 @@
 """One engine of a host loads at a time, those of the higher priority first.
 
 Two that load at once each take for free what the other is about to take, and vLLM gives up where memory comes back
-while it measures its own. So `memory_gate.py` waits here before it looks at the memory, and what stops a server waits
-before that. Who loads is noted in /run/tinderbox/loading.json with the invocation of its unit: the note holds while
-systemd says that this very start goes on, so nothing has to be taken back, and what was killed holds nobody up. A
-start has its bound in its unit (`TimeoutStartSec=`), and each wait one of its own.
+while it measures its own. So `memory_gate.py` waits here before it looks at the memory, and a change of release before
+it stops the server; a stop for good and the watchdog's restart do not wait. Who loads is noted in
+/run/tinderbox/loading.json with the invocation of its unit: the note holds while systemd says that this very start goes
+on, so nothing has to be taken back, and what was killed holds nobody up. A start has its bound in its unit
+(`TimeoutStartSec=`), and each wait one of its own.
 
 In which order services start, and how long each may take, /etc/tinderbox/services.json says (`order`, `start_s`). On a
 host with one service nobody waits.

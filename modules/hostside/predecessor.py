@@ -64,7 +64,15 @@ def choose(service: str, record: Record, state: Path = STATE) -> None:
     # One that only starts containers and ends is not stopped: it may take down more than the server.
     record["passing"] = [unit for unit in record["units"] if _told(unit, "Type") == "oneshot"]
     record["enabled"] = [unit for unit in record["units"] if _told(unit, "UnitFileState") == "enabled"]
+    if before is not None and before.get("state") == CHOSEN and _is_same(before, record):
+        # A stop that was cut may have disabled it already: as it was is what the first look saw.
+        record["enabled"] = [unit for unit in record["units"] if unit in {*record["enabled"], *before["enabled"]}]
+        record |= {"docker": before["docker"]} if "docker" in before else {}
     write(service, {**record, "state": CHOSEN}, state)
+
+
+def _is_same(one: Record, other: Record) -> bool:
+    return all(one.get(part) == other.get(part) for part in ("container", "units"))
 
 
 def make_way(service: str, state: Path = STATE) -> None:

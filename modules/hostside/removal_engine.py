@@ -58,9 +58,9 @@ def services(state: Path = STATE) -> list[str]:
 
 
 def standing(found: Iterable[Thing], state: Path = STATE) -> list[str]:
-    """What stands on layer system: services by name, and what else of this layer runs or is to be had back."""
+    """What stands on layer system: services by name, else what without one runs or is to be had back."""
     kinds = {BEFORE, PAIR, GATEWAY, AGENT, WATCHER}
-    return [*services(state), *(one.title for one in found if one.layer == ENGINE and one.kind in kinds)]
+    return services(state) or [one.title for one in found if one.layer == ENGINE and one.kind in kinds]
 
 
 def things(state: Path = STATE, units: Path = UNITS) -> Iterator[Thing]:

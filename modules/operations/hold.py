@@ -48,7 +48,7 @@ class TakenError(Exception):
 
 
 @dataclass
-class _Hold:
+class Hold:
     """A host that this run holds. `arguments`: as whom; `channel`: over which connection."""
 
     host: Host
@@ -56,7 +56,7 @@ class _Hold:
     channel: Channel
 
 
-_holds: dict[str, _Hold] = {}
+_holds: dict[str, Hold] = {}
 # Hosts that others took while this run could not say that it is there: why no command goes to them any more.
 _taken: dict[str, str] = {}
 
@@ -79,11 +79,11 @@ def take(host: Host) -> None:
     """
     given = connector_arguments(host)
     arguments = {key: value for key, value in given.items() if key not in _OF_THE_CONNECTOR}
-    hold = _Hold(host, arguments, _asked(host, arguments, "Nothing was changed here."))
+    hold = Hold(host, arguments, _asked(host, arguments, "Nothing was changed here."))
     _taken.pop(host.name, None)
-    if not _holds:
-        gevent.spawn(_say_that_we_are_here)
     _holds[host.name] = hold
+    # Each by itself: the host that is slow to be taken again must not have the others take this run for gone.
+    gevent.spawn(_say_that_we_are_here, hold)
 
 
 def take_again(host: Host) -> None:
@@ -101,20 +101,19 @@ def take_again(host: Host) -> None:
         raise
 
 
-def keep() -> None:
-    """Say to every host that is held that this run is there; take those again that have given up hearing it.
+def keep(hold: Hold) -> None:
+    """Say to a host that is held that this run is there; take it again where it has given up hearing it.
 
     A host lets go of a run that is silent for long, as of a laptop that slept, also where the connection lasts.
     """
-    for hold in list(_holds.values()):
-        try:
-            hold.channel.sendall(b"\n")
-        except BROKEN as error:
-            logger.debug("%s is held no more: %s", hold.host.name, error)
-            _take_again_if_reached(hold)
+    try:
+        hold.channel.sendall(b"\n")
+    except BROKEN as error:
+        logger.debug("%s is held no more: %s", hold.host.name, error)
+        _take_again_if_reached(hold)
 
 
-def _take_again_if_reached(hold: _Hold) -> None:
+def _take_again_if_reached(hold: Hold) -> None:
     client = getattr(hold.host.connector, "client", None)
     transport = client.get_transport() if client is not None else None
     if transport is None or not transport.is_active():
@@ -130,15 +129,16 @@ def _take_again_if_reached(hold: _Hold) -> None:
         logger.debug("%s could not be held again: %s", hold.host.name, error)
 
 
-def _lost(hold: _Hold, error: TakenError) -> None:
+def _lost(hold: Hold, error: TakenError) -> None:
     _holds.pop(hold.host.name, None)
     _taken[hold.host.name] = str(error)
 
 
-def _say_that_we_are_here() -> None:
-    while _holds:
+def _say_that_we_are_here(hold: Hold) -> None:
+    while _holds.get(hold.host.name) is hold:
         gevent.sleep(_ALIVE_S)
-        keep()
+        if _holds.get(hold.host.name) is hold:
+            keep(hold)
 
 
 def held_text(found: object, now: float, so_far: str = "Nothing was changed here.") -> str:

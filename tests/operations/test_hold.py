@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import gevent
+import gevent.event
 import pytest
 
 from modules.operations import hold as holding
@@ -156,7 +158,7 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(holding, "_PROGRAM", program)
     monkeypatch.setattr(holding, "_holds", {})
     monkeypatch.setattr(holding, "_taken", {})
-    monkeypatch.setattr("gevent.spawn", lambda _: None)
+    monkeypatch.setattr("gevent.spawn", lambda *_: None)
     monkeypatch.setenv(HOLDER, MINE.document())
     monkeypatch.delenv(LOCK, raising=False)
     holding._holder.cache_clear()
@@ -235,7 +237,7 @@ def test_a_host_that_let_go_of_a_silent_run_is_taken_again_or_fails(lock: Path, 
     take(host)
     host.channels[0].ends()  # after so long without a word, while the connection lasts
     child = other(lock)[0] if taken else None
-    keep()
+    keep(holding._holds["spark-1"])
     if child is None:
         assert holder_of(lock) is not None
         assert host.state.failed == set()
@@ -246,6 +248,28 @@ def test_a_host_that_let_go_of_a_silent_run_is_taken_again_or_fails(lock: Path, 
     assert "anna@elsewhere" in host.said[-1]
     with pytest.raises(UnreachableError, match="anna@elsewhere"):
         ask(host, "status", lambda _: True)  # type: ignore[arg-type]
+
+
+def test_a_host_that_is_slow_to_be_taken_again_keeps_no_other_from_hearing_of_the_run(
+    lock: Path, host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, heard = Host(), gevent.event.Event()
+    slow.name = "spark-2"
+    monkeypatch.setattr("gevent.spawn", gevent.Greenlet.spawn)
+    monkeypatch.setattr(holding, "_ALIVE_S", 0.01)
+
+    def kept(hold: holding.Hold) -> None:
+        if hold.host.name == "spark-2":
+            gevent.sleep(60)
+        elif hold.host.name == "spark-1":
+            heard.set()
+
+    monkeypatch.setattr(holding, "keep", kept)
+    monkeypatch.setattr(holding, "_asked", lambda *_: None)
+    take(slow)  # type: ignore[arg-type]
+    take(host)
+    assert heard.wait(timeout=10)
+    holding._holds.clear()
 
 
 def test_a_host_that_was_never_held_is_not_taken_by_a_new_connection(lock: Path, host: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from modules.adopt.render import Found, lines, settings_of, with_found
 from modules.catalog import load_catalog
 from modules.fleet import load_fleet
 from modules.fleet.plan import host_plan
-from modules.hostside.gather_servers import hidden_words, is_server
+from modules.hostside.gather_servers import hidden_variables, hidden_words, is_server
 from modules.release.build import build_release
 from tests.unit.release_samples import surroundings
 from tests.unit.server_samples import (
@@ -298,3 +299,24 @@ def test_no_server_makes_way_for_two_services() -> None:
     assert paired([one, two], [found]) == {"two": found}
     assert paired([one, replace(two, port=9001)], [found]) == {"one": found}
     assert paired([one, two], [found, beside]) == {"two": found, "one": beside}
+
+
+def test_no_value_of_an_environment_that_is_called_a_secret_leaves_the_host() -> None:
+    secret = ["AWS_SECRET_ACCESS_KEY=abcd/efgh+1", "MY_TOKEN_2=sesame", "DB_PASSWORD_OLD=sesame", "S3_KEY=sesame"]
+    assert set(hidden_variables(secret).values()) == {"***"}
+    plain = ["TOKENIZERS_PARALLELISM=false", "VLLM_TOKENIZER_MODE=mistral", "HF_HOME=/x", "MAX_TOKENS=7", "EMPTY_KEY="]
+    assert hidden_variables(plain) == dict(line.split("=") for line in plain)
+
+
+def test_what_was_masked_is_told_and_is_no_value_of_the_service() -> None:
+    words = (*RUNS, "--ssl-keyfile-password", "sesame", "--seed", "7")
+    made = container(words)
+    made["Config"]["Env"].append("MY_TOKEN_2=sesame")
+    found = piece(process(words), made, image())
+    assert found.service is not None
+    assert not {"***", "sesame"} & set(re.findall(r"[*\w]+", json.dumps(found.service)))
+    assert "MY_TOKEN_2" not in json.dumps(found.service)
+    assert '"seed": 7' in json.dumps(found.service)
+    told = "\n".join(found.told)
+    assert "env.MY_TOKEN_2: it looks like a secret" in told
+    assert "ssl-keyfile-password: it looks like a secret" in told

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from modules.hostside.gather_others import Processes, not_of_its_owner
+from modules.hostside.gather_others import Processes, not_of_its_owner, strangers_files
 from modules.hostside.gather_stored import checkpoint
 
 CONTAINER = "c0ffee" + "0" * 58
@@ -106,6 +106,18 @@ def test_an_engine_is_known_by_its_words_and_what_speaks_of_it_is_none(tmp_path:
 def test_only_a_cache_in_somebodys_home_is_looked_through(tmp_path: Path) -> None:
     assert not_of_its_owner(str(tmp_path)) is None
     assert not_of_its_owner("/home/nobody-of-that-name/.cache/huggingface") is None
+
+
+def test_a_file_that_lies_elsewhere_too_is_no_stranger(tmp_path: Path) -> None:
+    """As weights that were taken over by links: to give it away would give it away there as well."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "alone").touch()
+    (cache / "linked").touch()
+    (tmp_path / "elsewhere").hardlink_to(cache / "linked")
+    nobody = os.getuid() + 1
+    assert strangers_files(str(cache), nobody) == 2  # the folder, and the file that is there alone
+    assert strangers_files(str(cache), os.getuid()) == 0
 
 
 def test_a_checkpoint_is_not_told_before_our_program_is_there(tmp_path: Path) -> None:

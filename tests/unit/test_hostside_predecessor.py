@@ -219,6 +219,31 @@ def test_a_cut_between_stop_and_note_loses_nothing(
     assert (owners.runs, owners.host["RestartPolicy"]["Name"]) == (True, "unless-stopped")
 
 
+def test_a_stop_that_was_cut_and_is_chosen_anew_is_undone_as_it_was_before(
+    owners: Owners, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    predecessor.choose(SERVICE, record(UNIT), tmp_path)
+
+    def cut(_: str) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as cutting:
+        cutting.setattr(predecessor, "_runs", cut)
+        with pytest.raises(KeyboardInterrupt):
+            predecessor.make_way(SERVICE, tmp_path)
+    # As far as that came, and what an attempt that comes to the container does next.
+    owners.host["RestartPolicy"] = {"Name": "no", "MaximumRetryCount": 0}
+    assert not owners.enabled
+    predecessor.choose(SERVICE, record(UNIT), tmp_path)
+    predecessor.make_way(SERVICE, tmp_path)
+    predecessor.have_back(SERVICE, tmp_path)
+    assert (owners.enabled, owners.host["RestartPolicy"]["Name"]) == (True, "unless-stopped")
+    # Of another server that is chosen in its place nothing of the first one is kept.
+    owners.enabled = False
+    predecessor.choose(SERVICE, record(UNIT, container=None), tmp_path)
+    assert (predecessor_note.noted(SERVICE, tmp_path) or {})["enabled"] == []
+
+
 def test_what_has_made_way_is_not_noted_over(owners: Owners, tmp_path: Path) -> None:
     predecessor.choose(SERVICE, record(), tmp_path)
     predecessor.make_way(SERVICE, tmp_path)

@@ -62,6 +62,8 @@ def test_what_else_serves_or_is_to_be_had_back_stands_on_it_too(kind: str, tmp_p
     assert f"this host has {kind} x: ask for layer engine, too" in (plan.refused or "")
     assert planned(found, [ENGINE, SYSTEM], standing(found, tmp_path)).refused is None
     assert standing(found[2:], tmp_path) == []
+    (tmp_path / "ledger" / "gpt-oss").mkdir(parents=True)
+    assert standing(found, tmp_path) == ["gpt-oss"]
 
 
 def test_only_layers_that_were_asked_for_are_looked_at() -> None:
