@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from modules.converge.early import heed
+
+# isort: split
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -40,6 +43,7 @@ def main(
 
     Exit status: 0 all hosts are open; 1 one was refused, and is told with what to do; 130 interrupted.
     """
+    heed()
     given = limit or []
     try:
         fleet, made = fleet_to_begin()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from modules.converge.early import in_order
+
+# isort: split
 import os
 import socket
 import tempfile
@@ -33,6 +36,7 @@ _AT_ONCE = 32
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+@in_order()
 def main(
     *,
     out: Annotated[Path | None, typer.Option(help="the fleet file to write; never over one that is there")] = None,
@@ -45,7 +49,8 @@ def main(
 ) -> None:
     """Find machines with sshd on the links of this machine, and tell which are Sparks. Changes nothing on any of them.
 
-    Exit status: 0 at least one Spark, or what looks like one, was found; 1 none, or the fleet file is there already.
+    Exit status: 0 at least one Spark, or what looks like one, was found; 1 none, or the fleet file is there already;
+    130 interrupted.
     """
     found = _found(interface or [], user, key, seconds)
     chosen, others = wanted(found)

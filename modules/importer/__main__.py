@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from modules.converge.early import in_order
+
+# isort: split
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +25,7 @@ _REFUSED = 1
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+@in_order()
 def main(
     recipes: Annotated[list[Path], typer.Argument(help="files, or folders of them")],
     *,
