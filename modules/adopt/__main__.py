@@ -19,6 +19,7 @@ from modules.adopt.render import with_found
 from modules.converge.__main__ import main as converge
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.process import INTERRUPTED, run_pyinfra
+from modules.converge.program import start
 from modules.converge.tell import say
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
@@ -112,4 +113,4 @@ def _refused(text: str) -> typer.Exit:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

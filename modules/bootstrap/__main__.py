@@ -23,6 +23,7 @@ from modules.bootstrap.settings import fleet_to_begin
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED
+from modules.converge.program import start
 from modules.converge.run import one_pass
 from modules.converge.tell import say, tell_pass
 from modules.fleet import Fleet, FleetError
@@ -160,4 +161,4 @@ def _tell(name: str, error: RefusedError) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from modules.bootstrap.own_keys import own_keys
 from modules.bootstrap.refusal import RefusedError
+from modules.converge.program import start
 from modules.discover.announced import Announced, announced
 from modules.discover.links import Neighbour, asked, links, neighbours
 from modules.discover.listen import everybody, listen
@@ -172,4 +173,4 @@ def _say(text: str, style: str) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

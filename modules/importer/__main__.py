@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from modules.catalog import load_catalog
+from modules.converge.program import start
 from modules.importer.convert import Imported, convert
 from modules.importer.forms import read_recipe
 from modules.importer.recipe import NoRecipeError
@@ -103,4 +104,4 @@ def _text(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

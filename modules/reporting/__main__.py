@@ -19,6 +19,7 @@ from rich.console import Console
 
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.process import INTERRUPTED, run_pyinfra
+from modules.converge.program import start
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
 from modules.reporting.baselines import BaselineError
@@ -90,4 +91,4 @@ def _told(text: str) -> int:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)
