@@ -11,8 +11,8 @@ import pytest
 from modules.lab.layout import ROOT
 
 PROGRAMS = [
-    ("adopt", "--tak"), ("bootstrap", "--limt"), ("check", "--jsn"), ("converge", "--drif"),
-    ("discover", "--seconds=99"), ("disk", "spark-1"), ("importer", "--count"), ("logs", "--lines=x"), ("nightly", "--gat"),
+    ("adopt", "--tak"), ("bootstrap", "--limt"), ("check", "--jsn"), ("converge", "--drif"), ("disk", "spark-1"),
+    ("discover", "--seconds=99"), ("importer", "--count"), ("logs", "--lines=x"), ("nightly", "--gat"),
     ("reporting", "--limt"), ("status", "--watch=abc"),
 ]  # fmt: skip
 
