@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from modules.spec.base import Address, HostName, KeyFingerprint, Name, Strict
+from modules.spec.base import Address, HostName, KeyFingerprint, Name, Strict, UserName
 from modules.spec.model import Model
 from modules.spec.secret import SecretReference
 from modules.spec.settings import HostSettings, Service
@@ -21,7 +21,7 @@ class Ssh(Strict):
     the user may run by sudo without a password: `listed`: what Tinderbox runs; `all`: everything.
     """
 
-    user: str = "nvidia"
+    user: UserName = "nvidia"
     port: int = Field(default=22, ge=1, le=65535)
     key: str | None = None
     known_hosts: str | None = None
