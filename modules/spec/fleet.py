@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from modules.spec.base import Address, HostName, KeyFingerprint, Name, Strict, UserName
 from modules.spec.model import Model
@@ -50,6 +50,14 @@ class PlacedService(Service):
 
     replicas: int | None = Field(default=None, ge=1, le=256)
     on: tuple[HostName, ...] = ()
+
+    @field_validator("on")
+    @classmethod
+    def _names_somebody(cls, on: tuple[str, ...]) -> tuple[str, ...]:
+        # Read as all hosts, a list whose last name was taken out would put the service everywhere.
+        if not on:
+            raise ValueError("empty: name groups or hosts, or take the key out for all hosts")
+        return on
 
 
 class FleetFile(Strict):
