@@ -18,7 +18,8 @@ import yaml
 from modules.adopt.render import with_found
 from modules.converge.__main__ import main as converge
 from modules.converge.limits import hosts_within, limit_problem, names_of
-from modules.converge.process import run_pyinfra
+from modules.converge.process import INTERRUPTED, run_pyinfra
+from modules.converge.program import start
 from modules.converge.tell import say
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
@@ -40,8 +41,8 @@ def main(
 ) -> None:
     """Describe what runs on the hosts of the fleet that TINDERBOX_FLEET names; it changes nothing by that.
 
-    Exit status: 0 done; 1 refused, failed, or nothing was found; 3 a host could not be looked at. With --take and
-    --undo as `python -m modules.converge`.
+    Exit status: 0 done; 1 refused, failed, or nothing was found; 3 a host could not be looked at; 130 interrupted.
+    With --take and --undo as `python -m modules.converge`.
     """
     heed()
     given = limit or []
@@ -75,10 +76,14 @@ def _misplaced(out: Path | None, fleet: Fleet) -> str | None:
 def _described(fleet: Fleet, limits: list[str], out: Path | None) -> int:
     with tempfile.TemporaryDirectory(prefix="tinderbox-") as folder:
         os.environ[ADOPT_FOUND] = folder
-        run_pyinfra(DEPLOY, limits=limits, dry=True)
+        ended = run_pyinfra(DEPLOY, limits=limits, dry=True)
         hosts = hosts_within(limits, fleet)
         files = {host: Path(folder, f"{host}.json") for host in hosts}
         found: dict[str, Any] = {host: json.loads(path.read_text()) for host, path in files.items() if path.exists()}
+    if ended.status == INTERRUPTED:
+        # Who was not asked any more is not unknown.
+        say("interrupted; nothing was written", "yellow")
+        return INTERRUPTED
     silent = [host for host in hosts if host not in found]
     for host in silent:
         say(f"{host}: unknown: it could not be looked at; the lines above say why", "yellow")
@@ -108,4 +113,4 @@ def _refused(text: str) -> typer.Exit:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from modules.converge.early import heed
+
+# isort: split
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +24,7 @@ from modules.bootstrap.settings import fleet_to_begin
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED
+from modules.converge.program import start
 from modules.converge.run import one_pass
 from modules.converge.tell import say, tell_pass
 from modules.fleet import Fleet, FleetError
@@ -41,6 +45,7 @@ def main(
 
     Exit status: 0 all hosts are open; 1 one was refused, and is told with what to do; 130 interrupted.
     """
+    heed()
     given = limit or []
     try:
         fleet, made = fleet_to_begin()
@@ -163,4 +168,4 @@ def _tell(name: str, error: RefusedError) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -181,7 +181,7 @@ def _transport(host: ResolvedHost, kinds: Sequence[str]) -> paramiko.Transport:
         said = getattr(error, "strerror", None) or str(error) or type(error).__name__
         what = f"nothing lets us in at {host.address} port {port} ({said})"
         raise RefusedError(
-            what, f"is it on, and does sshd run there? Else correct address and port of {here}"
+            what, f"is it on, and does sshd run there? Else correct address and ssh.port of {here}"
         ) from error
     transport.banner_timeout = transport.auth_timeout = _ANSWER_S
     wanted = [each for kind in kinds for each in (_RSA if kind == "ssh-rsa" else (kind,))]
@@ -194,7 +194,7 @@ def _transport(host: ResolvedHost, kinds: Sequence[str]) -> paramiko.Transport:
         if "no acceptable host key" in str(error).lower() or "incompatible ssh peer" in str(error).lower():
             raise _NoSuchKindError(f"no host key of a known kind ({error})", "look at sshd's HostKey lines") from error
         what = f"what answers at {host.address} port {port} is no sshd in order ({error})"
-        raise RefusedError(what, f"correct address and port of {here}") from error
+        raise RefusedError(what, f"correct address and ssh.port of {here}") from error
     except (EOFError, OSError) as error:
         transport.close()
         raise _ended(host) from error

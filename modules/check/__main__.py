@@ -17,6 +17,7 @@ from modules.check.text import summary
 from modules.check.verdict import REFUSED, document
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.process import INTERRUPTED, run_pyinfra
+from modules.converge.program import start
 from modules.converge.tell import say
 from modules.fleet import FleetError, load_fleet
 from modules.fleet.problem import shown
@@ -68,4 +69,4 @@ def _refused(text: str) -> typer.Exit:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

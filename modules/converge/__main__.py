@@ -20,6 +20,7 @@ from modules.converge.layers import layers_problem
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED
+from modules.converge.program import start
 from modules.converge.rolling import STEPWISE, roll_out, why_of
 from modules.converge.run import Pass, one_pass
 from modules.converge.stopped import doubtful, left_out
@@ -172,4 +173,4 @@ def _applied(deploy: str, hosts: Sequence[str]) -> Pass:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 
@@ -24,3 +26,14 @@ def heed() -> None:
     if _HEEDED:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@contextmanager
+def in_order() -> Iterator[None]:
+    """Have Ctrl-C, from now on, end with 130 what has no more to say about it; typer would end with 1."""
+    heed()
+    try:
+        yield
+    except KeyboardInterrupt:
+        os.write(2, b"interrupted\n")
+        raise SystemExit(130) from None

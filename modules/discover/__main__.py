@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from modules.converge.early import in_order
+
+# isort: split
 import os
 import socket
 import tempfile
@@ -20,6 +23,7 @@ from rich.text import Text
 
 from modules.bootstrap.own_keys import own_keys
 from modules.bootstrap.refusal import RefusedError
+from modules.converge.program import start
 from modules.discover.announced import Announced, announced
 from modules.discover.links import Neighbour, asked, links, neighbours
 from modules.discover.listen import everybody, listen
@@ -34,6 +38,7 @@ _AT_ONCE = 32
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+@in_order()
 def main(
     *,
     out: Annotated[Path | None, typer.Option(help="the fleet file to write; never over one that is there")] = None,
@@ -46,7 +51,8 @@ def main(
 ) -> None:
     """Find machines with sshd on the links of this machine, and tell which are Sparks. Changes nothing on any of them.
 
-    Exit status: 0 at least one Spark, or what looks like one, was found; 1 none, or the fleet file is there already.
+    Exit status: 0 at least one Spark, or what looks like one, was found; 1 none, or the fleet file is there already;
+    130 interrupted.
     """
     found = _found(interface or [], user, key, seconds)
     chosen, others = wanted(found)
@@ -168,4 +174,4 @@ def _say(text: str, style: str) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

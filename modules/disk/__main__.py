@@ -13,6 +13,7 @@ import typer
 
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.process import INTERRUPTED, run_pyinfra
+from modules.converge.program import start
 from modules.converge.tell import say
 from modules.disk.told import told_of
 from modules.fleet import FleetError, load_fleet
@@ -65,4 +66,4 @@ def _refused(text: str) -> typer.Exit:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

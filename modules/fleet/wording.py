@@ -23,6 +23,7 @@ _FORMS: tuple[tuple[Any, str], ...] = (
     (base.HostName, "letters, digits, dots and dashes, as in spark-1.example.net"),
     (base.Address, "a host name or an IP address without a port"),
     (base.ModelName, "letters, digits and . _ : / @ + -, beginning with a letter or a digit, as in gpt-oss-120b"),
+    (base.UserName, "a user's name: letters, digits and . _ - @ + \\, beginning with a letter, a digit or _"),
     (base.VariableName, "the name of an environment variable: letters, digits and underscores"),
     (base.Url, "an address that begins with http:// or https://"),
     (base.Sha256, "64 hex digits in lower case"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from modules.converge.early import in_order
+
+# isort: split
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from modules.catalog import load_catalog
+from modules.converge.program import start
 from modules.importer.convert import Imported, convert
 from modules.importer.forms import read_recipe
 from modules.importer.recipe import NoRecipeError
@@ -22,6 +26,7 @@ _REFUSED = 1
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+@in_order()
 def main(
     recipes: Annotated[list[Path], typer.Argument(help="files, or folders of them")],
     *,
@@ -99,4 +104,4 @@ def _text(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -16,6 +16,7 @@ import typer
 
 from modules.asking.connections import Connections
 from modules.asking.fleets import RefusedError, fleets_of, hosts_of
+from modules.converge.program import start
 from modules.fleet import Fleet, FleetError
 from modules.fleet.at_hand import secrets_at_hand
 from modules.logs.follow import Host, Logs
@@ -112,7 +113,7 @@ def _tell(text: str) -> None:
 
 if __name__ == "__main__":
     try:
-        typer.run(main)
+        start(main)
     except SystemExit as end:
         sys.stdout.flush()
         sys.stderr.flush()

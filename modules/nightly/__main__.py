@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from modules.converge.program import start
 from modules.fleet import FleetError, load_fleet
 from modules.hostside.atomic import write_json, write_text
 from modules.nightly.outcome import Night
@@ -77,4 +78,4 @@ def _document(text: str) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -6,6 +6,9 @@ written, also when gates failed: a report tells, and does not judge.
 
 from __future__ import annotations
 
+from modules.converge.early import in_order
+
+# isort: split
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +18,8 @@ import typer
 from rich.console import Console
 
 from modules.converge.limits import hosts_within, limit_problem, names_of
-from modules.converge.process import run_pyinfra
+from modules.converge.process import INTERRUPTED, run_pyinfra
+from modules.converge.program import start
 from modules.fleet import Fleet, FleetError, load_fleet
 from modules.fleet.problem import shown
 from modules.reporting.baselines import BaselineError
@@ -31,6 +35,7 @@ _DEPLOY = "deploys/report.py"
 errors = Console(stderr=True, highlight=False)
 
 
+@in_order()
 def main(
     limit: Annotated[list[str] | None, typer.Option(help="ask only these hosts or groups; may repeat")] = None,
     share: Annotated[bool, typer.Option(help="print a block of the results to share, too")] = False,
@@ -67,6 +72,9 @@ def _gather(fleet: Fleet, limits: Sequence[str]) -> None:
     """Ask the hosts. Where nothing new is kept of one, the run ended before any code of ours could note its silence."""
     before = {name: load_host(fleet.name, name) for name in hosts_within(limits, fleet)}
     finished = run_pyinfra(_DEPLOY, limits=list(limits), dry=False)
+    if finished.status == INTERRUPTED:
+        # Who was not asked any more is not silent.
+        raise KeyboardInterrupt
     silent = [name for name, record in before.items() if load_host(fleet.name, name) == record]
     note_silent(fleet, silent, finished.errors)
 
@@ -83,4 +91,4 @@ def _told(text: str) -> int:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

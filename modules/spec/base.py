@@ -136,6 +136,9 @@ Address = Annotated[
 ]
 # What a client may write for a model, and HAProxy takes for a name and nothing else.
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$", max_length=200)]
+# Of a user who logs in, a directory's (ana@corp.example, CORP\ana) among them. Never what ssh would read as an option,
+# or sudo's rules as more than one name.
+UserName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@\\+-]*$", max_length=256)]
 IpAddress = Annotated[str, AfterValidator(_ip_address)]
 Ipv4Network = Annotated[str, AfterValidator(_ipv4_network)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

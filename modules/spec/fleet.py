@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from modules.spec.base import Address, HostName, KeyFingerprint, Name, Strict
+from modules.spec.base import Address, HostName, KeyFingerprint, Name, Strict, UserName
 from modules.spec.model import Model
 from modules.spec.secret import SecretReference
 from modules.spec.settings import HostSettings, Service
@@ -21,7 +21,7 @@ class Ssh(Strict):
     the user may run by sudo without a password: `listed`: what Tinderbox runs; `all`: everything.
     """
 
-    user: str = "nvidia"
+    user: UserName = "nvidia"
     port: int = Field(default=22, ge=1, le=65535)
     key: str | None = None
     known_hosts: str | None = None
@@ -50,6 +50,14 @@ class PlacedService(Service):
 
     replicas: int | None = Field(default=None, ge=1, le=256)
     on: tuple[HostName, ...] = ()
+
+    @field_validator("on")
+    @classmethod
+    def _names_somebody(cls, on: tuple[str, ...]) -> tuple[str, ...]:
+        # Read as all hosts, a list whose last name was taken out would put the service everywhere.
+        if not on:
+            raise ValueError("empty: name groups or hosts, or take the key out for all hosts")
+        return on
 
 
 class FleetFile(Strict):

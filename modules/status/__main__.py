@@ -15,6 +15,7 @@ import typer
 
 from modules.asking.fleets import RefusedError, fleets_of, hosts_of
 from modules.asking.side_by_side import ANSWER_S
+from modules.converge.program import start
 from modules.fleet import FleetError
 from modules.status.ask import Fleets, answers_of
 
@@ -68,7 +69,7 @@ def _once(asked: Fleets, answer_s: float, *, as_json: bool, clear: bool) -> None
 
 if __name__ == "__main__":
     try:
-        typer.run(main)
+        start(main)
     except SystemExit as end:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -6,6 +6,16 @@ from tests.unit.refused_fleets.refusal import refusal
 
 REFUSALS = (
     refusal(
+        "a service that may be on no host",
+        """\
+        fleet: office
+        services:
+          chat: {engine: vllm, model: gpt-oss-20b, on: []}
+        hosts: {spark-1: {}}
+        """,
+        (3, "services.chat.on", "empty; name groups or hosts, or take the key out for all hosts"),
+    ),
+    refusal(
         "true and false where numbers are wanted, in every layer",
         """\
         fleet: office

@@ -6,6 +6,20 @@ from tests.unit.refused_fleets.refusal import refusal
 
 REFUSALS = (
     refusal(
+        "users that ssh would read as an option, or as nobody",
+        """\
+        fleet: office
+        ssh: {user: '-oProxyCommand=sh'}
+        hosts:
+          spark-1: {ssh: {user: ''}}
+          spark-2: {ssh: {user: 'ana, ben'}}
+          spark-3: {ssh: {user: 'CORP\\ana@example.net'}}
+        """,
+        (2, "ssh.user", "write a user's name"),
+        (4, "hosts.spark-1.ssh.user", "write a user's name"),
+        (5, "hosts.spark-2.ssh.user", "write a user's name"),
+    ),
+    refusal(
         "a password in place of a secret's name",
         """\
         fleet: office
