@@ -60,7 +60,7 @@ report: setup  ## a page of the fleet in reports/, JSON, JUnit, Prometheus; SHAR
 	@python -m modules.reporting $(if $(LIMIT),--limit "$(LIMIT)") $(if $(SHARE),--share)
 
 disk: setup  ## what uses the disks, and what would free how much; JSON=1; REPAIR=owner: give users what is root's in their caches
-	@TINDERBOX_JSON="$(JSON)" TINDERBOX_REPAIR="$(REPAIR)" pyinfra inventory.py deploys/disk.py -y $(if $(LIMIT),--limit "$(LIMIT)")
+	@python -m modules.disk $(if $(LIMIT),--limit "$(LIMIT)") $(if $(JSON),--json) $(if $(REPAIR),--repair "$(REPAIR)")
 
 remove: setup  ## LAYERS=engine,images,weights,system or all: what taking that back would do; CONSENT=1 does it
 	@TINDERBOX_LAYERS="$(or $(LAYERS),$(error say which: LAYERS=engine,images,weights,system or all))" \
@@ -80,7 +80,7 @@ test-long: setup  ## the tests that take longer than make test allows
 	@pytest tests/lab -m long
 
 import: setup  ## RECIPE=file: a fleet file from a recipe of spark-vllm-docker, sparkrun or spark-pulse; OUT=file writes it
-	@python -m modules.importer $(RECIPE) $(if $(OUT),--out $(OUT))
+	@python -m modules.importer $(or $(RECIPE),$(error say which: RECIPE=file)) $(if $(OUT),--out $(OUT))
 
 adopt: setup  ## servers that already run as a fleet file (OUT=file); TAKE=1: have FLEET's services take their places; CONSENT=1: unasked; UNDO=1: back
 	@python -m modules.adopt $(if $(OUT),--out $(OUT)) $(if $(LIMIT),--limit "$(LIMIT)") $(if $(UNDO),--undo,$(if $(TAKE)$(CONSENT),--take)) $(if $(CONSENT),--consent)

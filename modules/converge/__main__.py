@@ -16,6 +16,7 @@ import typer
 
 from modules.converge.drift import DIFFERS, FAILED, drift_document, drift_of, drift_status
 from modules.converge.holder import taken_over_text
+from modules.converge.layers import layers_problem
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED
@@ -53,7 +54,7 @@ def main(  # noqa: PLR0917
         fleet = load_fleet()
     except FleetError as error:
         raise _refused(str(error)) from error
-    problem = limit_problem(given, fleet)
+    problem = limit_problem(given, fleet) or layers_problem(deploy)
     if confirm and not sys.stdin.isatty():
         problem = "--confirm asks at a terminal, and there is none; leave it out to have the change made unasked"
     if problem is not None:

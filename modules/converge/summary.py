@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from modules.converge.outcome import Outcome
+from modules.reporting.connection_advice import is_of_the_connection
 from modules.reporting.host_errors import HostError
 
 Errors = Mapping[str, Sequence[HostError]]
@@ -35,10 +36,13 @@ def summary(outcome: Outcome, errors: Errors, *, dry: bool) -> list[tuple[str, s
     """The lines, with their style; below a host that failed, why."""
     lines: list[tuple[str, str]] = []
     for host, names in sorted(outcome.failed.items()):
-        lines.append(
-            (f"{host}: FAILED at {names[0]}" if names else f"{host}: FAILED before its first operation", "red")
-        )
-        lines += [(f"    {said}", "red") for said in excerpt(errors.get(host, ()))]
+        said = errors.get(host, ())
+        if dry and any(is_of_the_connection(error["said"]) for error in said):
+            # Nothing was tried there yet, so nothing failed there.
+            head, style = f"{host}: unknown, it was not reached", "yellow"
+        else:
+            head, style = f"{host}: FAILED {f'at {names[0]}' if names else 'before its first operation'}", "red"
+        lines += [(head, style), *((f"    {line}", style) for line in excerpt(said))]
     for host, names in sorted(outcome.refused.items()):
         for name in names:
             lines.append((f"{host}: would be refused at {name}", "red"))

@@ -35,8 +35,12 @@ def refuse(path: Path, line: int, what: str, todo: str) -> FleetError:
 def _text(path: Path) -> str:
     if path.is_dir():
         raise refuse(path, WHOLE, "this is a folder", "name a fleet file in it")
+    if path.exists() and not path.is_file():
+        # A pipe or a device may have no end, or nothing to read yet.
+        raise refuse(path, WHOLE, "this is no ordinary file", "name a fleet file")
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         raise refuse(path, WHOLE, "no such file", "check the path, or TINDERBOX_FLEET") from None
     except OSError as error:

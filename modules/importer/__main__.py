@@ -80,10 +80,22 @@ def _files(given: list[Path]) -> Iterator[Path]:
 
 def _imported(path: Path, solo: bool) -> Imported:
     try:
-        recipe = read_recipe(path.read_text(encoding="utf-8"), path.stem)
-    except (NoRecipeError, OSError, UnicodeDecodeError) as error:
+        recipe = read_recipe(_text(path), path.stem)
+    except NoRecipeError as error:
         return Imported(path.stem, str(path), "unknown", "refused", left=(f"no recipe: {error}",))
     return convert(recipe, str(path), load_catalog(), solo=solo)
+
+
+def _text(path: Path) -> str:
+    """Raises `NoRecipeError`: it is no text that can be read, or has no end."""
+    if path.exists() and not path.is_file():
+        raise NoRecipeError("this is no ordinary file; name a recipe")
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NoRecipeError(f"it can not be read ({error.strerror}); check the path") from None
+    except UnicodeDecodeError as error:
+        raise NoRecipeError(f"byte {error.start} is not UTF-8 text") from None
 
 
 if __name__ == "__main__":

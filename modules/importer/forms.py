@@ -23,6 +23,9 @@ def read_recipe(text: str, name: str) -> SourceRecipe:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506, a safe loader, in C where there
     except yaml.YAMLError as error:
         raise NoRecipeError(f"no valid YAML: {str(error).splitlines()[0]}") from None
+    except (ValueError, RecursionError) as error:
+        # As of 2026-02-30, which has the form of a date.
+        raise NoRecipeError(f"no valid YAML: {error}") from None
     if not isinstance(document, dict):
         raise NoRecipeError("no mapping")
     form = _form(document)
@@ -102,6 +105,8 @@ def _pulse(document: Document, name: str) -> SourceRecipe:
     if task != "generate" and engine == "vllm":
         arguments += ["--runner", "pooling"]
     given = chosen.get("args") or ()
+    if not isinstance(given, str | list | tuple):
+        raise NoRecipeError(f"engines.{engine}.args is no list")
     own = [given] if isinstance(given, str) else [str(word) for word in given]
     parallel = _whole(parameters.get("tensor_parallel"), 1) * _whole(parameters.get("pipeline_parallel"), 1)
     least = max(2 if constraints.get("cluster_only") else 1, _whole(constraints.get("min_nodes"), 1))

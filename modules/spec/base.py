@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Any
+from collections.abc import Iterator
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 
@@ -15,6 +25,35 @@ class Strict(BaseModel):
 
     # YAML reads `driver: 580` and `version: 13.0` as numbers, and nobody means a number by them.
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, coerce_numbers_to_str=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        # pydantic would take true for 1, and `replicas: true` for one replica.
+        if isinstance(value, bool):
+            kind = _number_of(cls.model_fields[str(info.field_name)].annotation)
+            if kind is not None:
+                raise PydanticCustomError(kind, "not a number")
+        return value
+
+
+def _number_of(annotation: Any) -> Literal["int_type", "float_type"] | None:
+    """Which error a truth value is, where a number is wanted; None: it may stand there."""
+    kinds = set(_kinds(annotation))
+    if bool in kinds or not kinds & {int, float}:
+        return None
+    return "float_type" if float in kinds else "int_type"
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _kinds(get_args(annotation)[0])
+    elif origin in {UnionType, Union}:
+        for one in get_args(annotation):
+            yield from _kinds(one)
+    else:
+        yield annotation
 
 
 def broken_rule(message: str, *key: str) -> PydanticCustomError:

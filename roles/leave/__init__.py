@@ -7,6 +7,7 @@ from pathlib import Path
 from pyinfra import host, logger
 from pyinfra.api import deploy
 
+from modules.converge.layers import EVERYTHING, unknown_layers
 from modules.fleet import HostPlan, load_fleet
 from modules.hostside.removal import ALL, LAYERS
 from modules.operations.asked import ASKED_LAYERS, asked_layers
@@ -16,7 +17,6 @@ from modules.operations.removal import layers_removed
 from modules.operations.require import require
 from roles.preflight.sudo import stop_where_sudo_asks
 
-EVERYTHING = "all"
 _told: set[str] = set()
 
 
@@ -30,12 +30,11 @@ def leave(plan: HostPlan) -> None:
     """Have nothing of the asked layers on the host but what others use."""
     keep_alive(host)
     stop_where_sudo_asks(host)
-    asked = asked_layers()
-    unknown = asked - {*LAYERS, EVERYTHING}
+    asked, unknown = asked_layers(), unknown_layers()
     require(
         name=f"{ASKED_LAYERS} is understood",
         ok=not unknown,
-        message=f"{host.name}: {ASKED_LAYERS}: {', '.join(sorted(unknown))}: write some of {', '.join(LAYERS)}, or all",
+        message=f"{host.name}: {ASKED_LAYERS}: {', '.join(unknown)}: write some of {', '.join(LAYERS)}, or all",
     )
     _tell_of_the_controller()
     # Our programs are not brought there for this: they would be the first thing to take away.

@@ -77,6 +77,16 @@ def test_a_host_that_a_dry_run_can_not_reach_is_no_unchanged_one() -> None:
     assert summary(outcome, {}, dry=True) == [("spark-2: FAILED before its first operation", "red")]
 
 
+def test_a_host_that_a_dry_run_did_not_reach_is_unknown_and_has_not_failed() -> None:
+    errors = {"spark-2": [error("spark-2", "Could not connect (timed out)")]}
+    outcome = completed(None, errors, dry=True)
+    assert summary(outcome, errors, dry=True) == [
+        ("spark-2: unknown, it was not reached", "yellow"),
+        ("    Could not connect (timed out)", "yellow"),
+    ]
+    assert summary(outcome, errors, dry=False)[0] == ("spark-2: FAILED before its first operation", "red")
+
+
 def test_a_dry_run_says_what_would_be_refused_and_why_and_not_that_it_would_change() -> None:
     known = Outcome(operations=2, changed={"spark-1": ["site", "service"], "spark-2": ["site"]})
     refusal = HostError(host="spark-1", operation="service", said="not tried again: too slow", foreseen=True)

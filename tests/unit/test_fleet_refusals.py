@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,16 @@ def test_an_own_template_that_can_not_be_rendered_is_refused(template: str | byt
 def test_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None:
     assert "none.yaml: no such file; check the path, or TINDERBOX_FLEET" in problems_of(tmp_path / "none.yaml")[0]
     assert "this is a folder" in problems_of(tmp_path)[0]
+
+
+def test_what_has_no_end_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe, large = tmp_path / "pipe.yaml", tmp_path / "large.yaml"
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate(1 << 40)
+    for path in (pipe, Path("/dev/zero")):
+        assert problems_of(path) == [f"{path}: this is no ordinary file; name a fleet file"]
+    assert problems_of(large) == [f"{large}: larger than 4 MiB; name a fleet file"]
 
 
 def test_good_file_with_one_letter_changed_is_refused(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from modules.catalog import load_catalog
 from modules.fleet import load_fleet
 from modules.fleet.plan import host_plan
+from modules.importer.__main__ import main
 from modules.importer.command import server_of
 from modules.importer.convert import Imported, convert
 from modules.importer.flags import long_name, parse_flags
@@ -260,6 +262,28 @@ def test_flags_are_known_by_their_long_names() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("server", "names", "aliases", "left"),
+    [
+        ("vllm serve", "--served-model-name one two one acme/three", ["two", "acme/three"], []),
+        ("vllm serve", "--served-model-name one", None, []),
+        (
+            "python3 -m sglang.launch_server --model-path",
+            "--served-model-name one two",
+            None,
+            ["served-model-name: two: engine sglang serves a model by one name"],
+        ),
+    ],
+)
+def test_names_after_the_first_are_aliases(server: str, names: str, aliases: list[str] | None, left: list[str]) -> None:
+    recipe = SourceRecipe("sparkrun", "it", "acme/model", command=f"{server} acme/model {names}", image="acme/it:1")
+    found = convert(recipe, "it.yaml", CATALOG)
+
+    assert found.service is not None
+    assert found.service.get("aliases") == aliases
+    assert [one for one in found.left if one.startswith("served-model-name")] == left
+
+
 def test_of_a_flag_that_is_given_twice_the_last_counts() -> None:
     found = parse_flags(["--seed", "1", "--seed", "2"], CATALOG.flags["vllm"])
 
@@ -375,3 +399,26 @@ def test_an_option_that_makes_no_fleet_file_is_refused(
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"model: acme/x\ndate: 2026-13-45\ndefaults: {}\n", "no valid YAML: month must be in 1..12"),
+        (b"model: acme/x\nn: !!int many\n", "no valid YAML: invalid literal for int()"),
+        (b"model: acme/x\nengines: {vllm: {args: 5}}\n", "engines.vllm.args is no list"),
+        (b"model: \xff\n", "byte 7 is not UTF-8 text"),
+        (None, "this is no ordinary file; name a recipe"),
+    ],
+)
+def test_what_is_no_recipe_is_refused_in_a_sentence(
+    content: bytes | None, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "recipe.yaml"
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content)
+    with pytest.raises(typer.Exit):
+        main([path])
+    assert f"{path}: refused\n  no recipe: {told}" in capsys.readouterr().err

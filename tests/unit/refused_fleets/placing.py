@@ -6,6 +6,30 @@ from tests.unit.refused_fleets.refusal import refusal
 
 REFUSALS = (
     refusal(
+        "true and false where numbers are wanted, in every layer",
+        """\
+        fleet: office
+        ssh: {port: true}
+        models:
+          small: {repository: acme/small, served_as: small, source: ours, size_gib: true}
+        services:
+          chat: {engine: vllm, model: small, replicas: true, priority: false}
+        defaults:
+          hardware: {memory_gib: true}
+        groups:
+          desk: {weights: {workers: true}}
+        hosts:
+          spark-1: {groups: [desk], settings: {system: {swappiness: true}}}
+        """,
+        (2, "ssh.port", "not a whole number"),
+        (4, "models.small.size_gib", "not a number"),
+        (6, "services.chat.priority", "not a whole number"),
+        (6, "services.chat.replicas", "not a whole number"),
+        (8, "defaults.hardware.memory_gib", "not a number"),
+        (10, "groups.desk.weights.workers", "not a whole number"),
+        (12, "hosts.spark-1.settings.system.swappiness", "not a whole number"),
+    ),
+    refusal(
         "two services of which the shares are more than the machine, each with a host that has room",
         """\
         fleet: office
