@@ -23,6 +23,7 @@ from tests.lab.test_refusals import CLOSED_PORT, ssh_keys
 
 pytestmark = pytest.mark.lab
 HOST, OTHER = "spark-2", "spark-1"
+PYINFRA = str(Path(sys.executable).with_name("pyinfra"))
 TRUST, PASSWORD, SUDO = "Trust this key? [y/N]", "Password of", "Password for sudo"
 
 
@@ -90,7 +91,7 @@ def test_a_confirmation_and_a_password_open_a_host_for_good(bare: BareHost, lab:
 @pytest.mark.long
 def test_pyinfra_alone_makes_the_first_login_too(bare: BareHost, lab: Lab) -> None:
     fleet = bare.fleet(ADMIN, "pyinfra")
-    argv = [str(Path(sys.executable).with_name("pyinfra")), "inventory.py", "deploys/bootstrap.py", "-y"]
+    argv = [PYINFRA, "inventory.py", "deploys/bootstrap.py", "-y"]
     answers = [(TRUST, "y"), (PASSWORD, password(ADMIN))]
     run = at_terminal(argv, answers, environment=lab.environment(fleet))
     assert run.rc == 0, run.text
@@ -156,6 +157,23 @@ def test_the_undo_of_the_docs_closes_the_host_again(bare: BareHost, lab: Lab) ->
     assert lab.ssh(HOST, f"id -nG {ADMIN}").stdout == before
     again = subprocess.run([*by_key(fleet), "true"], capture_output=True, check=False)
     assert again.returncode != 0
+
+
+@pytest.mark.long
+def test_a_removal_of_layer_access_closes_the_host_again(bare: BareHost, lab: Lab) -> None:
+    before = lab.ssh(HOST, f"id -nG {ADMIN}").stdout
+    fleet = bare.fleet(ADMIN, "access")
+    assert bare.bootstrap(fleet, [(TRUST, "y"), (PASSWORD, password(ADMIN))]).rc == 0
+    run = lab.tinderbox(
+        ["env", "TINDERBOX_LAYERS=access", PYINFRA, "inventory.py", "deploys/remove.py", "-y"], fleet=fleet
+    )
+    assert run.rc == 0, run.text
+    assert bare.left(ADMIN).split() == [f"/home/{ADMIN}/.ssh/authorized_keys"]
+    assert lab.read(HOST, f"/home/{ADMIN}/.ssh/authorized_keys") == ""
+    assert lab.ssh(HOST, f"id -nG {ADMIN}").stdout == before
+    # And it is opened again as the first time.
+    run = bare.bootstrap(fleet, [(PASSWORD, password(ADMIN))])
+    assert run.rc == 0, run.text
 
 
 @pytest.mark.long
@@ -357,3 +375,18 @@ def test_two_commands_and_a_confirmation_lead_from_a_password_to_a_gated_model(l
     (row,) = [line for line in table.stdout.splitlines() if line.split()[:1] == [OTHER]]
     assert "PASS" in row, table.text
     assert lab.pyinfra("deploys/spark.py", "-y", "--json", fleet=fleet).json["results"]["totals"]["success"] == 0
+    # The rule of sudo lists enough for what else there is to do, too.
+    for words in (
+        [sys.executable, "-m", "modules.check"],
+        [sys.executable, "-m", "modules.status"],
+        [sys.executable, "-m", "modules.logs", "--since", "1m"],
+        [sys.executable, "-m", "modules.converge", "--drift"],
+        [sys.executable, "-m", "modules.reporting"],
+        [sys.executable, "-m", "pytest", "-q", "tests/verify"],
+        [PYINFRA, "inventory.py", "deploys/disk.py", "-y"],
+        [PYINFRA, "inventory.py", "deploys/history.py", "-y"],
+        ["env", "TINDERBOX_LAYERS=all", PYINFRA, "inventory.py", "deploys/remove.py", "--dry"],
+    ):
+        run = lab.tinderbox(words, fleet=fleet)
+        assert run.rc == 0, run.text
+        assert [line for line in run.text.splitlines() if "sudo" in line and "password" in line] == []

@@ -35,10 +35,12 @@ def announcing(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
             " --no-install-recommends avahi-daemon'",
         )
     lab.write(host, "/etc/avahi/services/ssh.service", _SSH)
-    # Link-local addresses, which docker keeps its containers from having.
+    interface = "$(ip -o -4 addr show scope global | grep -v docker | cut -d ' ' -f 2 | head -n 1)"
+    # Link-local addresses, which docker keeps its containers from having, and which count once nobody else has them.
+    settled = f"ip -6 addr show dev {interface} scope link -tentative | grep -q fe80"
     for each in (QUIET, ANNOUNCED):
         lab.ssh(each, "sudo sysctl -qw net.ipv6.conf.all.disable_ipv6=0")
-    interface = "$(ip -o -4 addr show scope global | grep -v docker | cut -d ' ' -f 2 | head -n 1)"
+        lab.ssh(each, f"for n in $(seq 60); do if {settled}; then exit 0; fi; sleep 0.5; done; exit 1")
     lab.ssh(host, f"sudo ip addr replace {second}/16 dev {interface} && sudo systemctl restart avahi-daemon")
     yield lab
     lab.ssh(host, f"sudo ip addr del {second}/16 dev {interface}; sudo systemctl disable --now avahi-daemon")
