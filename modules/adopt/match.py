@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from modules.adopt.piece import Piece
@@ -18,13 +18,24 @@ class Wish:
     model: Model
 
 
-def matched(wish: Wish, pieces: Iterable[Piece]) -> Piece | None:
-    """The server whose place a service takes: at its port, else the only one with its model; None: none."""
-    described = [piece for piece in pieces if piece.service is not None]
-    at_port = [piece for piece in described if piece.service is not None and piece.service["port"] == wish.port]
-    if at_port:
-        return at_port[0]
-    alike = [piece for piece in described if _repository(piece) == wish.model.repository]
+def paired(wishes: Sequence[Wish], pieces: Iterable[Piece]) -> dict[str, Piece]:
+    """Service → the server whose place it takes: at its port, else the only one with its model that no other takes."""
+    left = [piece for piece in pieces if piece.service is not None]
+    found: dict[str, Piece] = {}
+    for look in (_at_port, _alike):
+        for wish in wishes:
+            if wish.name not in found and (piece := look(wish, left)) is not None:
+                found[wish.name] = piece
+                left = [one for one in left if one is not piece]
+    return found
+
+
+def _at_port(wish: Wish, pieces: Sequence[Piece]) -> Piece | None:
+    return next((one for one in pieces if one.service is not None and one.service["port"] == wish.port), None)
+
+
+def _alike(wish: Wish, pieces: Sequence[Piece]) -> Piece | None:
+    alike = [piece for piece in pieces if _repository(piece) == wish.model.repository]
     return alike[0] if len(alike) == 1 else None
 
 

@@ -39,4 +39,5 @@ def command(words: Sequence[str] = ()) -> str:
     Where sudo asks for a password it reads nothing of the request, so there is no second round trip.
     """
     run = shlex.join(["python3", "-ISc", LOADER, *words])
-    return shlex.join(["sh", "-c", f"sudo -n {run} || exec {run}"])
+    # By its path, since sudo would find an owner's own in /usr/local/bin, which docs/begin.md does not list.
+    return shlex.join(["sh", "-c", f"sudo -n /usr/bin/{run} || exec {run}"])

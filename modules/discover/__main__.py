@@ -19,6 +19,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from modules.bootstrap.own_keys import own_keys
 from modules.bootstrap.refusal import RefusedError
@@ -127,7 +128,7 @@ def places(near: Sequence[Neighbour], said: dict[str, Announced]) -> list[Seen]:
 def _show(title: str, machines: Sequence[Machine]) -> None:
     table = Table("name", "model", "address", "DGX OS", "driver", "host key", title=title, title_justify="left")
     for row in rows(machines):
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     console.print(table)
 
 

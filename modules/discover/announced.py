@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ from modules.discover.dns import AAAA, PTR, SRV, TXT, A, Record
 SSH = ("_ssh._tcp", "_sftp-ssh._tcp")
 ASKED = (*SSH, "_workstation._tcp", "_device-info._tcp")
 SERVICES = "_services._dns-sd._udp.local"
+# What a host can be called. Anybody on the link may send whatever they like, and names end up in a fleet file.
+_HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.local")
 # Of other services only those whose name has one of these words are asked for.
 _OF_INTEREST = ("nvidia", "dgx", "spark", "nvsync")
 
@@ -59,7 +62,7 @@ def announced(found: Iterable[tuple[str, Record]]) -> dict[str, Announced]:
             told = dict(line.partition("=")[::2] for line in one.data.splitlines())
             machine_named = machines.get(f"{instance}.local")
             if machine_named is not None:
-                machine_named.model = told.get("model") or machine_named.model
+                machine_named.model = plain(told.get("model") or "") or machine_named.model
     return machines
 
 
@@ -79,11 +82,21 @@ def of_reverse(name: str) -> str | None:
     labels = name.removesuffix(".in-addr.arpa").split(".")
     if not name.endswith(".in-addr.arpa") or len(labels) != 4:
         return None
-    return ".".join(reversed(labels))
+    address = ".".join(reversed(labels))
+    try:
+        return str(ipaddress.IPv4Address(address))
+    except ValueError:
+        return None
+
+
+def plain(text: str) -> str:
+    """Without what a terminal would obey, and a fleet file can not hold."""
+    return "".join(one for one in text if one.isprintable())
 
 
 def _machine(machines: dict[str, Announced], name: str) -> Announced:
-    return machines.setdefault(name, Announced(name))
+    """That of a name; what is none of a host is told nobody."""
+    return machines.setdefault(name, Announced(name)) if _HOST.fullmatch(name) else Announced(name)
 
 
 def _with_zone(address: str, sender: str) -> str | None:

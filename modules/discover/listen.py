@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 
 from modules.discover.announced import ASKED, SERVICES, further_types, reverse
-from modules.discover.dns import PTR, MessageError, Record, question, records
+from modules.discover.dns import PTR, Record, question, records
 from modules.discover.links import Link, Neighbour
 
 _GROUP, _GROUP6, _PORT = "224.0.0.251", "ff02::fb", 5353
@@ -84,7 +84,7 @@ def _received(door: socket.socket) -> Heard:
     try:
         message, sender = door.recvfrom(_LONGEST)
         return [(_address(sender), one) for one in records(message)]
-    except (OSError, MessageError):
+    except OSError:
         return []
 
 

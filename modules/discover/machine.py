@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 
+from modules.discover.announced import plain
 from modules.facts.parse.dgx_release import parse_dgx_release
 from modules.facts.parse.errors import ParseError
 
@@ -43,14 +44,9 @@ def told(text: str) -> Told | None:
         return None
     gpu, _, driver = said.get("gpu", "").partition(", ")
     name, version = _release(said.get("release", ""))
-    return Told(
-        name=said.get("name", ""),
-        machine=said["machine"].strip(),
-        model=name or said.get("product", "").strip(),
-        os=version,
-        driver=driver.strip(),
-        gpu=gpu.strip(),
-    )
+    words = (said.get("name", ""), said["machine"], name or said.get("product", ""), version, driver, gpu)
+    # Whoever has an sshd may let everybody in, and say whatever they like.
+    return Told(*(plain(word).strip() for word in words))
 
 
 def _release(encoded: str) -> tuple[str, str]:

@@ -65,8 +65,9 @@ class Machine(HostFact["MachineState | NoPython"]):
         request = {"paths": list(paths), "models": wanted, "ports": ports or {}, "engines": packed}
         return StringCommand(
             "if ! command -v python3 >/dev/null; then echo not installed; exit 0; fi;",
-            "root=; if sudo -n true 2>/dev/null; then root='sudo -n'; fi;",
-            "$root python3 -c",
+            # By its path, since sudo would find an owner's own in /usr/local/bin, which docs/begin.md does not list.
+            "python=python3; if sudo -n true 2>/dev/null; then python='sudo -n /usr/bin/python3'; fi;",
+            "$python -c",
             QuoteString(source()),
             QuoteString(json.dumps(request)),
             "2>&1 || python3 --version 2>&1",

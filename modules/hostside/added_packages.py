@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -75,13 +76,19 @@ def manual() -> set[str]:
 
 
 def separated(
-    added: Collection[str], names: Collection[str], by_hand: Collection[str], simulate: Simulate
+    added: Collection[str],
+    names: Collection[str],
+    by_hand: Collection[str],
+    simulate: Simulate,
+    used: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[set[str], dict[str, str]]:
     """Which of `added` can go, and package → why the others stay.
 
-    `names`: those that Tinderbox itself asked apt for. `by_hand`: that somebody has asked apt for.
+    `names`: those that Tinderbox itself asked apt for. `by_hand`: that somebody has asked apt for. `used`: package →
+    who else needs what came with it; what such a package stands on stays with it.
     """
     staying = {name: "somebody has asked apt for it since" for name in added if name in by_hand and name not in names}
+    staying |= {name: why for name, why in used.items() if name in added}
     going = set(added) - set(staying)
     while going:
         others = simulate(going) - going

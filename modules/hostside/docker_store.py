@@ -1,4 +1,4 @@
-"""What docker holds on this host: images, containers, build cache. Changes nothing.
+"""What docker holds on this host: images, containers, volumes, build cache. Changes nothing.
 
 Docker is asked at its socket: its command line tells sizes only in words, rounded.
 """
@@ -70,11 +70,17 @@ class Cached:
 
 @dataclass(frozen=True)
 class Store:
-    """All of it."""
+    """All of it. `volumes`: names, those without one of their own, too."""
 
     images: tuple[Image, ...] = ()
     containers: tuple[Container, ...] = ()
     cache: tuple[Cached, ...] = ()
+    volumes: tuple[str, ...] = ()
+
+    @property
+    def others_volumes(self) -> list[str]:
+        """Volumes that Tinderbox did not make: what somebody has stored, also where no container has it now."""
+        return [name for name in self.volumes if not name.startswith("tinderbox-")]
 
     @property
     def others(self) -> list[Container]:
@@ -138,6 +144,7 @@ def store_of(found: Mapping[str, Any], details: Mapping[str, Mapping[str, Any]])
         images=tuple(_image(one) for one in found.get("Images") or ()),
         containers=tuple(_container(one, details.get(one["Id"], {})) for one in found.get("Containers") or ()),
         cache=tuple(_cached(one) for one in found.get("BuildCache") or ()),
+        volumes=tuple(str(one["Name"]) for one in found.get("Volumes") or ()),
     )
 
 

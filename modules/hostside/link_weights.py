@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,15 +33,31 @@ else:
     from weights_before import note
     from weights_stamp import Repository
 
+# As the hub's clients name them: SHA-1 of what git holds, SHA-256 of the rest.
+_BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _KEPT_FREE = 2 * 1024**3
 _ELSEWHERE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}
 
 
 def blobs_of(snapshot: Path) -> Iterator[tuple[str, Path]]:
-    """(name, file) of each blob that a commit's files are links to."""
+    """(name, file) of each blob of the model's own that a commit's files are links to.
+
+    The cache is its user's, so a link may lead anywhere: what is no blob of the hub's is passed over. By the words of
+    the link, since the path may go through a process's own root, which can not be resolved.
+    """
+    blobs = snapshot.parents[1] / "blobs"
     for path in sorted(snapshot.rglob("*")):
-        if path.is_symlink() and path.is_file():
-            yield path.readlink().name, path.resolve()
+        if path.is_symlink():
+            file = Path(os.path.normpath(path.parent / path.readlink()))
+            if file.parent == blobs and _BLOB.fullmatch(file.name) and _is_plain(file):
+                yield file.name, file
+
+
+def _is_plain(file: Path) -> bool:
+    try:
+        return stat.S_ISREG(file.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def bring(source: Path, folder: Path, progress: Progress) -> tuple[int, int]:
@@ -62,7 +80,7 @@ def bring(source: Path, folder: Path, progress: Progress) -> tuple[int, int]:
             if shutil.disk_usage(folder).free < size + _KEPT_FREE:
                 raise OSError(errno.ENOSPC, f"no room for a copy of {size / 1024**3:.1f} GiB", str(folder)) from error
             # cp makes a reference of it where the filesystem can.
-            subprocess.run(["cp", "--reflink=auto", "--", str(file), str(part)], check=True)
+            subprocess.run(["cp", "--no-dereference", "--reflink=auto", "--", str(file), str(part)], check=True)
             copied += 1
         part.replace(place)
         done += place.stat().st_size

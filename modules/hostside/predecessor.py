@@ -117,7 +117,7 @@ def have_back(service: str, state: Path = STATE) -> str | None:
         if done.returncode != 0:
             raise PredecessorError(f"unit {unit} does not start: {done.stderr.strip()}")
     if container is not None and set(units) <= set(record["passing"]):
-        _start(record)
+        _start(service, record, state)
     write(service, {**record, "state": BACK}, state)
     return str(record["named"])
 
@@ -146,6 +146,26 @@ def _ended(pid: int, container: str, proc: Path = Path("/proc")) -> bool:
     return _await(lambda: not runs())
 
 
+def _executes(container: str, words: list[str], proc: Path = Path("/proc")) -> bool:
+    """Whether such a program runs in a container already."""
+    for folder in proc.glob("[0-9]*"):
+        try:
+            own = (folder / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+            if own == words and container in (folder / "cgroup").read_text():
+                return True
+        except OSError:  # it has just ended
+            continue
+    return False
+
+
+def _made_before(record: Record) -> str | None:
+    """The container that has its name and is made of the same."""
+    told = json.loads(run("docker", "container", "inspect", str(record["name"])) or "[]")
+    former = record["docker"]
+    same = told and all(told[0].get(part) == former.get(part) for part in ("Name", "Image", "Config"))
+    return str(told[0]["Id"]) if same else None
+
+
 def _await(done: Callable[[], bool]) -> bool:
     for _ in range(_STOP_S * 5):
         if done():
@@ -162,14 +182,17 @@ def _rearm(record: Record) -> None:
         subprocess.run(["docker", "update", f"--restart={word}", record["container"]], capture_output=True, check=False)
 
 
-def _start(record: Record) -> None:
+def _start(service: str, record: Record, state: Path) -> None:
     container = str(record["container"])
     try:
         if not _exists(container):
-            # Docker removed it when it was stopped, as it was told to when it was made.
-            container = record["container"] = docker_api.made_again(record["docker"])
+            # Docker removed it when it was stopped, as it was told to when it was made. Whatever comes next, the new
+            # one is it from now on: by its name there can be no other. An attempt that was cut may have made it.
+            container = _made_before(record) or docker_api.made_again(record["docker"])
+            record["container"] = container
+            write(service, record, state)
         docker_api.start(container)
-        if record.get("exec"):
+        if record.get("exec") and not _executes(container, record["exec"]["Cmd"]):
             docker_api.execute(container, record["exec"])
     except docker_api.DockerApiError as error:
         raise PredecessorError(f"container {record['name']} does not start: {error}") from error

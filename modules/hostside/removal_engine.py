@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,12 @@ _FOLDERS = ("ledger", "caches", "gates", "metrics")
 def services(state: Path = STATE) -> list[str]:
     """Those of the ledger."""
     return sorted(path.name for path in (state / "ledger").glob("*/"))
+
+
+def standing(found: Iterable[Thing], state: Path = STATE) -> list[str]:
+    """What stands on layer system: services by name, and what else of this layer runs or is to be had back."""
+    kinds = {BEFORE, PAIR, GATEWAY, AGENT, WATCHER}
+    return [*services(state), *(one.title for one in found if one.layer == ENGINE and one.kind in kinds)]
 
 
 def things(state: Path = STATE, units: Path = UNITS) -> Iterator[Thing]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,8 @@ _OF_ENGINE = {"haproxy", "prometheus", "prometheus-node-exporter"}
 _KEYRINGS = Path("/etc/apt/keyrings")
 _CERTIFICATES = "/usr/local/share/ca-certificates"
 _DOCKER_UNIT = "docker.service.d"
-_DOCKERS = (Path("/var/lib/docker"), Path("/var/lib/containerd"), Path("/etc/docker"))
+# Package → what it keeps, which nobody else has something in when it goes.
+_KEPT_BY = {packages.DOCKER: Path("/var/lib/docker"), "containerd": Path("/var/lib/containerd")}
 
 
 def things(store: Store | None, state: Path = STATE, settings: Path = SETTINGS) -> Iterator[Thing]:
@@ -62,7 +64,7 @@ def things(store: Store | None, state: Path = STATE, settings: Path = SETTINGS) 
     yield from _packages(store)
     own = _own(state)
     if own:
-        note = "but for weights" if any((state / name).exists() for name in _OF_WEIGHTS) else ""
+        note = "but for weights" if any(map(_is_of_weights, state.iterdir())) else ""
         yield Thing(SYSTEM, FOLDER, str(state), sum(map(occupied, own)), note=note)
     for folder in (settings, PROGRAMS):
         if folder.exists():
@@ -82,11 +84,16 @@ def _own(state: Path) -> list[Path]:
     if not state.is_dir():
         return []
     undo, others = state / "undo", _of_others(state)
-    found = [path for path in sorted(state.iterdir()) if path.name not in _OF_WEIGHTS and path != undo]
+    found = [path for path in sorted(state.iterdir()) if path != undo and not _is_of_weights(path)]
     if not others:
         return [*found, *([undo] if undo.exists() else [])]
     notes = (path for path in sorted(undo.rglob("*")) if path.is_file())
     return found + [path for path in notes if not any(path.is_relative_to(one) for one in others)]
+
+
+def _is_of_weights(path: Path) -> bool:
+    """Whether a folder of ours is layer weights': by its name, or as the fleet file has a Hugging Face home there."""
+    return path.name in _OF_WEIGHTS or any(next(path.glob(one), None) for one in ("hub/*--*", "*/hub/*--*"))
 
 
 def _fabric(state: Path) -> Iterator[Thing]:
@@ -102,10 +109,17 @@ def _files(store: Store | None) -> Iterator[Thing]:
         note = "had back as it was" if one.was_there else ""
         if one.is_as_before or layer == ACCESS:
             continue  # its record goes with the others; of what opens the host, another program tells
-        users = tuple(gpu) if one.path == DAEMON and "nvidia" in one.path.read_text(errors="replace") else ()
+        users = tuple(gpu) if one.path == DAEMON and _names_the_runtime(DAEMON) else ()
         yield Thing(layer, FORMER, str(one.path), users=users, note=note, data={"path": str(one.path)})
     for path in keys():
         yield Thing(SYSTEM, FORMER, str(path))
+
+
+def _names_the_runtime(daemon: Path) -> bool:
+    try:
+        return "nvidia" in daemon.read_text(errors="replace")
+    except FileNotFoundError:  # its owner has taken it away since
+        return False
 
 
 def _layer(path: Path) -> str:
@@ -126,10 +140,11 @@ def _packages(store: Store | None) -> Iterator[Thing]:
         added = {name for one in of_it for name in one.added}
         there = packages.present(added) if added else set()
         names = {one.name for one in of_it}
-        _, staying = packages.separated(there, names, packages.manual(), packages.simulated)
+        used = {name: "; ".join(others) for name in there if (others := _users_of(name, store))}
+        _, staying = packages.separated(there, names, packages.manual(), packages.simulated, used)
         for name in sorted(there):
-            users = (*([staying[name]] if name in staying else []), *_users_of(name, store))
-            yield Thing(layer, PACKAGE, name, _size(name), users=users, data={"asked": sorted(names)})
+            why = (staying[name],) if name in staying else ()
+            yield Thing(layer, PACKAGE, name, _size(name), users=why, data={"asked": sorted(names)})
         for one in of_it:
             for name, version in one.before:
                 now = packages.run("dpkg-query", "-W", "-f", "${Version}", name)[1]
@@ -145,8 +160,10 @@ def _users_of(package: str, store: Store | None) -> list[str]:
     if package == packages.DOCKER:
         ours = set(brought().values())
         foreign = [image for image in store.images if image.names and not image.our_names and image.id not in ours]
-        return [f"container {one.name} is in it" for one in store.others] + [
-            f"image {image.names[0]} is in it" for image in foreign
+        return [
+            *(f"container {one.name} is in it" for one in store.others),
+            *(f"image {image.names[0]} is in it" for image in foreign),
+            *(f"volume {name} is in it" for name in store.others_volumes),
         ]
     if package.startswith(("nvidia-container-toolkit", "libnvidia-container")):
         return [f"container {one.name} gets its GPU by it" for one in store.others if one.gpu]
@@ -195,17 +212,23 @@ def followed(touched: list[Path], store: Store | None) -> list[str]:
     return told
 
 
-def purge(things: list[Thing]) -> None:
-    """Have these packages gone, and docker's own data where docker is among them."""
+def purge(things: list[Thing], root: Path = Path("/")) -> None:
+    """Have these packages gone, and docker's own data where docker is among them. `root` is / but in tests."""
     names = {thing.name for thing in things}
     if not names:
         return
     if packages.DOCKER in names:
         subprocess.run(["systemctl", "stop", "docker.socket", "docker.service"], capture_output=True, check=False)
     packages.purge(names, {str(name) for thing in things for name in thing.data["asked"]})
+    for name, path in _KEPT_BY.items():
+        if name in names:
+            shutil.rmtree(root / path.relative_to("/"), ignore_errors=True)
     if packages.DOCKER in names:
-        for path in _DOCKERS:
-            shutil.rmtree(path, ignore_errors=True)
+        # Its owner's files may have been there before docker was, and are had back by now.
+        folder = root / DAEMON.parent.relative_to("/")
+        (folder / "key.json").unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def forget(state: Path = STATE, settings: Path = SETTINGS) -> None:

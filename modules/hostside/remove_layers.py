@@ -65,7 +65,8 @@ def plan(layers: Sequence[str]) -> tuple[Plan, Store | None]:
     store = look()
     if store is None and shutil.which("docker") is not None and {IMAGES, SYSTEM} & set(layers):
         return Plan(refused="docker does not answer, so it is not known what it holds: systemctl start docker"), None
-    return planned(found(store), layers, removal_engine.services()), store
+    all_of_it = found(store)
+    return planned(all_of_it, layers, removal_engine.standing(all_of_it)), store
 
 
 class Remover:
@@ -157,8 +158,9 @@ class Remover:
 
     def _packages(self, going: list[Thing]) -> None:
         of_it = [one for one in going if one.kind == removal_system.PACKAGE]
+        before = len(self.failed)
         self._try("packages", removal_system.purge, of_it)
-        for thing in of_it:
+        for thing in of_it if len(self.failed) == before else ():
             print(f"removed {thing.title}", flush=True)
 
 

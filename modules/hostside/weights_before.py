@@ -9,10 +9,9 @@ names, and was not there before, is ever taken away: revisions that somebody els
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +32,12 @@ _FILE, _FOLDER = "file", "folder"
 class Before:
     """`entries`: path in the repository's folder → `file`, `folder`, or where a link leads.
 
-    `home`: its home held something else, too.
+    `home`: its home held something else, too. `references`: path → the commit that it named; none in an older note.
     """
 
     entries: dict[str, str]
     home: bool
+    references: dict[str, str] = field(default_factory=dict)
 
     def had(self, path: Path, folder: Path) -> bool:
         """Whether a path of the repository's folder was there."""
@@ -64,7 +64,13 @@ def note(repository: stamps.Repository) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     entries = dict(_entries(repository.folder))
-    write_json(path, {"home": str(repository.home), "home_was_there": _is_of_others(repository), "entries": entries})
+    references = {
+        file.relative_to(repository.folder).as_posix(): _named(file)
+        for file in sorted((repository.folder / "refs").rglob("*"))
+        if file.is_file() and not file.is_symlink()
+    }
+    noted = {"home": str(repository.home), "home_was_there": _is_of_others(repository), "entries": entries}
+    write_json(path, {**noted, "references": references})
 
 
 def _is_of_others(repository: stamps.Repository) -> bool:
@@ -85,7 +91,9 @@ def before(repository: stamps.Repository) -> Before | None:
     """What was there; None where that is not known."""
     found = read_json(note_file(repository))
     if found is not None and isinstance(found.get("entries"), dict):
-        return Before({str(path): str(kind) for path, kind in found["entries"].items()}, bool(found["home_was_there"]))  # type: ignore[attr-defined]
+        entries = {str(path): str(kind) for path, kind in found["entries"].items()}  # type: ignore[attr-defined]
+        references = found.get("references") or {}
+        return Before(entries, bool(found["home_was_there"]), dict(references))  # type: ignore[call-overload]
     return Before({}, home=False) if repository.home.is_relative_to(OWN) else None
 
 
@@ -116,10 +124,8 @@ def take_back(repository: stamps.Repository, commit: str, had: Before) -> None:
     going = brought(repository, commit, had)
     for entry in sorted(snapshot.rglob("*"), reverse=True) if snapshot.is_dir() else ():
         kind = had.entries.get(entry.relative_to(folder).as_posix())
-        if kind == _FILE and entry.is_symlink() and (target := entry.parent / entry.readlink()).is_file():
-            # It was a file itself, of a cache without links.
-            shutil.copy2(target, entry.with_name(f".{entry.name}.tinderbox"))
-            entry.with_name(f".{entry.name}.tinderbox").replace(entry)
+        if kind == _FILE and entry.is_symlink():
+            _file_again(entry, folder / "blobs")
         elif kind is None and entry.is_symlink():
             entry.unlink()
     for blob in going:
@@ -127,6 +133,8 @@ def take_back(repository: stamps.Repository, commit: str, had: Before) -> None:
     for path in (repository.tree(commit), *_references(repository, commit)):
         if not had.had(path, folder):
             path.unlink(missing_ok=True)
+        elif (named := had.references.get(path.relative_to(folder).as_posix(), commit)) != commit:
+            _name_again(path, named)
     if not [path for path in stamped(repository) if path != repository.stamp(commit)]:
         (folder / _LOCK).unlink(missing_ok=True)
         for part in (folder / "blobs").glob("*.tinderbox-*.incomplete"):
@@ -138,9 +146,33 @@ def take_back(repository: stamps.Repository, commit: str, had: Before) -> None:
         note_file(repository).unlink(missing_ok=True)
 
 
+def _file_again(entry: Path, blobs: Path) -> None:
+    """Have in the place of a link the file that it was, of a cache without links.
+
+    By a second name of the blob, which costs no room, and keeps its owner. What is no blob there is its user's.
+    """
+    blob = Path(os.path.normpath(entry.parent / entry.readlink()))
+    if blob.parent != blobs or blob.is_symlink() or not blob.is_file():
+        return
+    fresh = entry.with_name(f".{entry.name}.tinderbox")
+    fresh.unlink(missing_ok=True)
+    os.link(blob, fresh, follow_symlinks=False)
+    fresh.replace(entry)
+
+
 def _references(repository: stamps.Repository, commit: str) -> list[Path]:
     found = (path for path in (repository.folder / "refs").rglob("*") if path.is_file())
-    return [path for path in found if path.read_text(errors="replace").strip() == commit]
+    return [path for path in found if _named(path).strip() == commit]
+
+
+def _named(reference: Path) -> str:
+    return reference.read_text(encoding="utf-8", errors="replace")
+
+
+def _name_again(reference: Path, commit: str) -> None:
+    """In its place, so that its owner and mode stay, and through no link: the folder is its user's."""
+    with os.fdopen(os.open(reference, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW), "w", encoding="utf-8") as file:
+        file.write(commit)
 
 
 def _drop_empty(repository: stamps.Repository, had: Before) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -226,11 +227,15 @@ def _require_structure(repository: Repository, commit: str) -> None:
 
 
 def _give_to_owner(repository: Repository) -> None:
-    """Have the model belong to whom the home belongs to, who could not remove it, or fetch others beside it, else."""
+    """Have the model belong to whom the home belongs to, who could not remove it, or fetch others beside it, else.
+
+    A file that has another name, too, is another cache's as well (link_weights.py), and keeps its owner.
+    """
     owner = repository.home.stat()
     folder, beside = repository.folder, repository.home / _ASIDE
     for path in (folder.parent, folder, *folder.rglob("*"), *([beside, *beside.rglob("*")] if beside.exists() else [])):
-        if path.lstat().st_uid != owner.st_uid:
+        found = path.lstat()
+        if found.st_uid != owner.st_uid and (stat.S_ISDIR(found.st_mode) or found.st_nlink == 1):
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 

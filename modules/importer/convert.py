@@ -82,7 +82,12 @@ def converted_server(
     left = [*recipe.left, *server.left, *image.left, *given.left]
     flags = dict(given.flags)
     service: dict[str, Any] = {"engine": image.engine}
+    aliases = _further_names(flags)
     service["model"] = _model(recipe, flags, given.alone, _Place(source, catalog, left))
+    if aliases and engine.several_names:
+        service["aliases"] = list(aliases)
+    elif aliases:
+        left.append(f"served-model-name: {', '.join(aliases)}: engine {image.engine} serves a model by one name")
     service["profile"] = OWN_PROFILE
     hosts = told_on_one(recipe, flags, left) if alone else cluster_size(recipe, flags)
     _address(flags, engine, service, left, shared=hosts > 1)
@@ -108,6 +113,16 @@ class _Place:
     left: list[str]
 
 
+def _names(value: FlagValue) -> tuple[str, ...]:
+    return tuple(str(one) for one in value) if isinstance(value, tuple) else (str(value),)
+
+
+def _further_names(flags: Mapping[str, FlagValue]) -> tuple[str, ...]:
+    """By which the model is served, too, each once."""
+    first, *others = next((_names(flags[flag]) for flag in _SERVED_AS if flag in flags), ("",))
+    return tuple(one for one in dict.fromkeys(others) if one != first)
+
+
 def _model(
     recipe: SourceRecipe, flags: dict[str, FlagValue], alone: tuple[str, ...], place: _Place
 ) -> str | dict[str, Any]:
@@ -116,9 +131,7 @@ def _model(
     for word in alone[1:]:
         raise RefusedError(f"{word!r} in its command belongs to no flag")
     served = [flags.pop(flag) for flag in _SERVED_AS if flag in flags]
-    names = served[0] if served and isinstance(served[0], tuple) else tuple(str(one) for one in served[:1])
-    if len(names) > 1:
-        place.left.append(f"served-model-name: only the first of {', '.join(names)}")
+    names = _names(served[0]) if served else ()
     revision = flags.pop("revision", None) or recipe.revision
     file = flags.pop("hf-file", None)
     return model_entry(

@@ -55,12 +55,13 @@ def disk_told(
             host.log(line)
         if asked_json():
             sys.stdout.write(json.dumps(document(host.name, found)) + "\n")
-    owned = found["owned"] if repair else []
+    # What has another name elsewhere stays root's, so that a second repair has nothing to do.
+    owned = [one for one in found["owned"] if one["files"] > one["linked"]] if repair else []
     if not owned:
         host.noop("nothing is to be repaired")
         return
     for one in owned:
-        differs(one["home"], f"{one['files']} files belong to root, and not to {one['owner']}")
+        differs(one["home"], f"{one['files'] - one['linked']} files belong to root, and not to {one['owner']}")
         yield FunctionCommand(_repair, (one["home"],), {})
 
 

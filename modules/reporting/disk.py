@@ -108,8 +108,8 @@ def _owned(owned: Sequence[Found]) -> Iterator[str]:
         linked = f" ({one['linked']} of them have another name elsewhere, and stay)" if one["linked"] else ""
         yield (
             f"{one['home']}: {one['files']} files belong to root, and not to {one['owner']}{linked}, as "
-            f"{one['examples'][0]}: {size(one['bytes'])} that {one['owner']} can not remove. To give them to "
-            f"{one['owner']}: {REPAIR}"
+            f"{one['examples'][0]}: {size(one['bytes'])} that {one['owner']} can not remove."
+            + (f" To give them to {one['owner']}: {REPAIR}" if one["files"] > one["linked"] else "")
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyinfra import host
 from pyinfra.api import deploy
 
-from modules.adopt.match import Wish, matched, obstacle
+from modules.adopt.match import Wish, obstacle, paired
 from modules.adopt.piece import Piece, pieces_of
 from modules.adopt.render import Found, lines, settings_of
 from modules.catalog import load_catalog
@@ -68,11 +68,11 @@ def to_take(plan: HostPlan) -> Taken:
     if found is None:
         return Taken(trouble=(f"{host.name}: what runs there could not be read; the lines above say why",))
     pairs, trouble = [], []
-    for service in plan.services:
-        one = there.get(service.name)
-        if one is not None and one.active == "active":
-            continue
-        piece = matched(Wish(service.name, service.service.port, service.model), found.pieces)
+    serving = {name for name, one in there.items() if one is not None and one.active == "active"}
+    to_come = [service for service in plan.services if service.name not in serving]
+    places = paired([Wish(one.name, one.service.port, one.model) for one in to_come], found.pieces)
+    for service in to_come:
+        piece = places.get(service.name)
         if piece is None:
             trouble.append(
                 f"{host.name}: service {service.name}: no server that Tinderbox knows runs at port "

@@ -17,7 +17,7 @@ def sudo_finding(user: str) -> Finding:
         "sudo",
         f"user {user} can not use sudo without a password",
         "sudo that asks nothing",
-        f"as an administrator of the host: `{command}`",
+        f"make bootstrap, which asks for the password once; or as an administrator of the host: `{command}`",
         commands=(command,),
     )
 

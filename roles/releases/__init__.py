@@ -8,7 +8,7 @@ from pyinfra import host
 from pyinfra.api import deploy
 
 from modules.facts.releases import HostReleases
-from modules.fleet import HostPlan, ServicePlan
+from modules.fleet import HostPlan, ServicePlan, load_fleet
 from modules.operations.asked import REMOVE, SERVICE, asked_removals, asked_service
 from modules.operations.image_pruning import images_pruned
 from modules.operations.pair import members_here, part_follows
@@ -28,7 +28,8 @@ def chosen(plan: HostPlan) -> list[ServicePlan]:
     names = ", ".join(service.name for service in plan.services) or "none"
     require(
         name=f"{SERVICE} names a service",
-        ok=bool(found) or name is None,
+        # One that other hosts of the fleet have is meant for those.
+        ok=bool(found) or name is None or any(name in one.settings.services for one in load_fleet().hosts.values()),
         message=f"{host.name}: {SERVICE}={name}: the fleet file gives this host no such service; it has: {names}",
     )
     return found

@@ -14,7 +14,7 @@ from tests.lab.lab_driver import Lab
 _START_S = 600
 _PAUSE_S = 0.5
 # What the memory gate and the readiness say at the beginning and the end of a load (modules/hostside).
-_BEGINS, _ENDS = ("GiB are available, ", "no memory was asked for"), "await-ready: ready after"
+_GATE, _BEGINS, _ENDS = "memory-gate: ", ("GiB are available, ", "no memory was asked"), "await-ready: ready after"
 
 
 @dataclass(frozen=True)
@@ -62,18 +62,19 @@ class Neighbour:
         found, began = list[tuple[float, float]](), None
         for line in self.lab.ssh(self.host, command).stdout.splitlines():
             at = line.split(" ", 1)[0]
-            if any(begins in line for begins in _BEGINS):
+            if _GATE in line and any(begins in line for begins in _BEGINS):
                 began = float(at)
             elif _ENDS in line and began is not None:
                 found.append((began, float(at)))
                 began = None
         return found
 
-    def await_said(self, since: float, words: str) -> None:
-        """Until its journal has a line with these words."""
+    def await_loading(self, since: float) -> None:
+        """Until its memory gate has let it pass; a stop tells of available memory, too."""
+        command = f"sudo journalctl -o cat --no-pager --since @{since:.0f} -u {self.unit} --grep '^memory-gate: [0-9]'"
         deadline = time.monotonic() + _START_S
-        while not self.said(since, words):
-            assert time.monotonic() < deadline, f"{self.unit} never said: {words}"
+        while not self.lab.ssh(self.host, command, check=False).stdout.strip():
+            assert time.monotonic() < deadline, f"{self.unit} did not begin to load"
             time.sleep(_PAUSE_S)
 
     def said(self, since: float, words: str) -> bool:

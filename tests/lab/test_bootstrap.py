@@ -126,6 +126,23 @@ def test_of_sudo_only_what_is_listed_asks_nothing(bare: BareHost, lab: Lab) -> N
 
 
 @pytest.mark.long
+def test_a_python3_of_the_owner_takes_no_right_away(bare: BareHost, lab: Lab) -> None:
+    fleet = bare.fleet(ADMIN, "own-python")
+    assert bare.bootstrap(fleet, [(TRUST, "y"), (PASSWORD, password(ADMIN))]).rc == 0
+    own = "/usr/local/bin/python3"  # where sudo looks first
+    try:
+        lab.write(HOST, own, '#!/bin/sh\nexec /usr/bin/python3 "$@"\n')
+        lab.ssh(HOST, f"sudo chmod 755 {own}")
+        looked = lab.tinderbox([sys.executable, "-m", "modules.check"], fleet=fleet)
+        asked = lab.tinderbox([sys.executable, "-m", "modules.status"], fleet=fleet)
+    finally:
+        lab.ssh(HOST, f"sudo rm -f {own}")
+    assert f"{HOST}: ready" in looked.text, looked.text
+    assert f"{HOST}/gpt-oss: not deployed yet" in asked.text, asked.text
+    assert "sudo asks" not in asked.text, asked.text
+
+
+@pytest.mark.long
 def test_the_undo_of_the_docs_closes_the_host_again(bare: BareHost, lab: Lab) -> None:
     before = lab.ssh(HOST, f"id -nG {ADMIN}").stdout
     fleet = bare.fleet(ADMIN, "undone")

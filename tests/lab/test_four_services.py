@@ -203,7 +203,7 @@ def test_one_that_loads_is_waited_for_also_by_a_higher_priority(four: Four) -> N
     four.lab.ssh(first.host, f"sudo systemctl reset-failed {first.unit} {second.unit}", check=False)
     with slow_to_start(second):
         four.lab.ssh(first.host, f"sudo systemctl start --no-block {second.unit}")
-        second.await_said(since, "GiB are available, ")
+        second.await_loading(since)
         four.lab.ssh(first.host, f"sudo systemctl start --no-block {first.unit}")
         for one in (first, second):
             one.await_ready()

@@ -86,6 +86,7 @@ def test_the_gatherer_is_run_as_root_only_by_itself() -> None:
     add_deploy(state, preflight, plan=plan())
     (command,) = commands(state)
     assert "sudo -n true" in command
+    assert "sudo -n /usr/bin/python3" in command
     assert not command.startswith("sudo")
 
 

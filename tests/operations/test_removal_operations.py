@@ -126,6 +126,9 @@ def test_looking_at_disks_changes_nothing_and_repair_is_asked_for() -> None:
     (command,) = tell(Asked(json.dumps(LOOKED)), repair=True)
     assert command.args == ("/h",)
     assert tell(Asked(json.dumps(LOOKED | {"owned": []})), repair=True) == []
+    # Those that stay root's are no reason to repair it again.
+    stays = {**LOOKED["owned"][0], "linked": 3}
+    assert tell(Asked(json.dumps(LOOKED | {"owned": [stays]})), repair=True) == []
 
 
 def test_json_is_one_line_on_standard_output(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from modules.adopt.match import Wish, matched, obstacle, what_happens
+from modules.adopt.match import Wish, obstacle, paired, what_happens
 from modules.adopt.observed import seen_of
 from modules.adopt.piece import Piece, pieces_of
 from modules.adopt.render import Found, lines, settings_of, with_found
@@ -187,7 +187,7 @@ def test_what_can_not_be_a_service_is_refused_with_its_reason() -> None:
     found = piece(process(wide), container(wide), image())
     assert found.service is None
     assert "spread over several" in told(found)
-    assert matched(Wish("x", 8000, CATALOG.models["gpt-oss-20b"]), [found]) is None
+    assert paired([Wish("x", 8000, CATALOG.models["gpt-oss-20b"])], [found]) == {}
 
 
 def test_weights_elsewhere_are_told_and_brought() -> None:
@@ -282,8 +282,19 @@ def test_the_server_at_the_port_makes_way_and_else_the_only_one_with_the_model()
     found = piece(process(RUNS), container(RUNS), image())
     model = CATALOG.models["gpt-oss-20b"]
     other = CATALOG.models["gpt-oss-120b"]
-    assert matched(Wish("x", 8000, other), [found]) is found
-    assert matched(Wish("x", 9000, model), [found]) is found
-    assert matched(Wish("x", 9000, other), [found]) is None
-    assert matched(Wish("x", 9000, model), [found, found]) is None
+    assert paired([Wish("x", 8000, other)], [found]) == {"x": found}
+    assert paired([Wish("x", 9000, model)], [found]) == {"x": found}
+    assert paired([Wish("x", 9000, other)], [found]) == {}
+    assert paired([Wish("x", 9000, model)], [found, replace(found)]) == {}
     assert CONTAINER not in what_happens("x", found, "/home/nvidia/.cache/huggingface")
+
+
+def test_no_server_makes_way_for_two_services() -> None:
+    found = piece(process(RUNS), container(RUNS), image())
+    assert found.service is not None
+    beside = replace(found, service={**found.service, "port": 8001})
+    model = CATALOG.models["gpt-oss-20b"]
+    one, two = Wish("one", 9000, model), Wish("two", 8000, model)
+    assert paired([one, two], [found]) == {"two": found}
+    assert paired([one, replace(two, port=9001)], [found]) == {"one": found}
+    assert paired([one, two], [found, beside]) == {"two": found, "one": beside}

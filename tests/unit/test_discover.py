@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from modules.bootstrap.host_keys import HostKey
 from modules.discover import __main__ as command
 from modules.discover.announced import announced, further_types, of_reverse, reverse, service_of
-from modules.discover.dns import PTR, SRV, MessageError, Record, question, records
+from modules.discover.dns import PTR, SRV, Record, question, records
 from modules.discover.links import Link, Neighbour, links, neighbours
 from modules.discover.machine import QUESTIONS, Told, told
 from modules.discover.merge import Machine, Seen, merged
@@ -38,6 +38,30 @@ def test_what_avahi_really_sends_is_understood() -> None:
     assert spark.addresses == {"10.77.0.2"}
 
 
+@pytest.mark.parametrize("name", ["spark\n  evil: {address: x}.local", "spark\x1b[2J.local", "spark'.local", ".local"])
+def test_what_can_not_be_a_hosts_name_is_no_machine(name: str) -> None:
+    """It would end up in a fleet file, and anybody on the link may send it."""
+    found = [
+        Record(name, 1, "10.0.0.7"),
+        Record("7.0.0.10.in-addr.arpa", PTR, name),
+        Record("x._ssh._tcp.local", SRV, name, 22),
+        Record("a.b.c.d.in-addr.arpa", PTR, "spark-1.local"),
+    ]
+    assert announced([("10.0.0.7", one) for one in found]) == {}
+
+
+def test_what_a_machine_says_can_not_break_the_table_or_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    said = told("tinderbox-says machine id-3\ntinderbox-says product DGX Spark[/x]\x1b[2J\x07\n")
+    assert said is not None
+    assert said.model == "DGX Spark[/x][2J"
+    machine = merged([Seen("10.0.0.7", key=ONE, told=said)])
+    command._show("Sparks", machine)
+    assert "DGX Spark[/x]" in capsys.readouterr().err
+    record = Record("spark-1._device-info._tcp.local", 16, "model=DGX\x1b[2J")
+    near = announced([("10.0.0.7", one) for one in (Record("spark-1.local", 1, "10.0.0.7"), record)])
+    assert near["spark-1.local"].model == "DGX[2J"
+
+
 def test_a_link_local_address_has_the_zone_at_which_it_was_heard() -> None:
     record = Record("spark-2.local", 28, "fe80::42:acff:fe14:b")
     assert announced([("fe80::1%eth1", record)])["spark-2.local"].addresses == {"fe80::42:acff:fe14:b%eth1"}
@@ -52,7 +76,7 @@ def test_only_what_looks_like_nvidias_own_is_asked_for_further() -> None:
 
 def test_a_port_and_a_model_are_those_that_are_announced() -> None:
     found = [
-        Record("Anna's Spark\\.1._ssh._tcp.local", SRV, "Spark-1.local", 2222),
+        Record("Anna's Spark.1._ssh._tcp.local", SRV, "Spark-1.local", 2222),
         Record("spark-1.local", 1, "10.0.0.11"),
         Record("spark-1._device-info._tcp.local", 16, "model=DGX Spark\nother"),
     ]
@@ -83,13 +107,18 @@ def test_a_question_is_as_rfc_6762_has_it() -> None:
         question([("_ssh._tcp.local", PTR)], unicast=False),
         struct.pack("!6H", 0, 0x8400, 0, 1, 0, 0) + b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x00\x00\x04\x0a\x00\x00\x01",
         struct.pack("!6H", 0, 0x8400, 0, 1, 0, 0) + b"\x03abc",
-        RECORDED[0][:-3],
+        bytes(range(256)),
     ],
-    ids=["empty", "a question", "a name that leads to itself", "cut in a name", "cut in a record"],
+    ids=["empty", "a question", "a name that leads to itself", "cut in a name", "noise"],
 )
-def test_what_is_no_answer_is_refused_and_ends(message: bytes) -> None:
-    with pytest.raises(MessageError):
-        records(message)
+def test_of_what_is_no_answer_nothing_is_read(message: bytes) -> None:
+    assert records(message) == []
+
+
+@pytest.mark.parametrize("cut", range(12, len(RECORDED[0]), 7))
+def test_of_an_answer_that_is_cut_off_only_whole_records_are_read(cut: int) -> None:
+    whole = records(RECORDED[0])
+    assert records(RECORDED[0][:cut]) == whole[: len(records(RECORDED[0][:cut]))]
 
 
 def test_interfaces_of_containers_and_vpns_are_left_out_unless_they_are_named() -> None:

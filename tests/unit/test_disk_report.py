@@ -65,6 +65,11 @@ def test_every_kind_is_told_with_who_needs_it() -> None:
     assert "of images and build cache nothing is known" in "\n".join(disk_lines(EMPTY | {"docker": False}, "spark-1"))
 
 
+def test_no_repair_is_named_that_would_change_nothing() -> None:
+    owned = {**FOUND["owned"][0], "linked": 3}
+    assert "REPAIR" not in "\n".join(disk_lines(FOUND | {"owned": [owned]}, "spark-1"))
+
+
 def test_as_json_it_has_all_of_it_and_the_commands() -> None:
     told = json.loads(json.dumps(document("spark-1", FOUND)))
     assert (told["host"], told["ways"][0]["bytes"]) == ("spark-1", 7 * GIB)

@@ -20,6 +20,7 @@ DISK: dict[str, Any] = {
         {"Id": "c2", "Names": ["/mine"], "ImageID": "sha256:1", "State": "exited", "Labels": None,
          "Mounts": [{"Type": "bind", "Source": "/data"}, {"Type": "volume", "Source": "/var/lib/docker/volumes/x"}]},
     ],
+    "Volumes": [{"Name": "mine", "Driver": "local"}, {"Name": "tinderbox-grafana", "Driver": "local"}],
     "BuildCache": [
         {"ID": "b1", "Size": 7, "InUse": False, "CreatedAt": "2026-11-30T20:00:01.123456789Z",
          "LastUsedAt": "2026-11-30T20:00:05.5Z"},
@@ -47,6 +48,13 @@ def test_images_containers_and_cache_are_read() -> None:
     ]
     assert store.users_of(store.images[0]) == ["container mine uses it"]
     assert store.users_of(store.images[1]) == []
+
+
+def test_volumes_of_others_are_told_from_ours() -> None:
+    store = store_of(DISK, {})
+    assert store.volumes == ("mine", "tinderbox-grafana")
+    assert store.others_volumes == ["mine"]
+    assert store_of({**DISK, "Volumes": None}, {}).volumes == ()
 
 
 def test_who_mounts_a_folder_or_one_around_or_in_it_needs_it() -> None:

@@ -13,10 +13,8 @@ import pytest
 from modules.hostside import predecessor, predecessor_note
 from modules.hostside.docker_api import DockerApiError
 from modules.hostside.ledger import Ledger
-from modules.hostside.link_weights import bring
 from modules.hostside.predecessor import PredecessorError
 from modules.hostside.predecessor_note import BACK, CHOSEN, STOPPED
-from modules.hostside.progress import Progress
 
 SERVICE, CONTAINER, UNIT = "chat", "c" * 64, "llm.service"
 
@@ -30,10 +28,11 @@ class Owners:
         self.active = self.enabled = True
         self.kind, self.deaf = kind, False
         self.words: list[tuple[str, ...]] = []
+        self.id, self.broken, self.executed = CONTAINER, False, 0
 
     def told(self) -> dict[str, Any]:
         return {
-            "Id": CONTAINER,
+            "Id": self.id,
             "Name": "/llm",
             "HostConfig": self.host,
             "Config": {"Env": ["KEY=sesame"]},
@@ -44,7 +43,7 @@ class Owners:
         if words[0] == "systemctl":
             shown = {"ActiveState": "active" if self.active else "inactive", "Type": self.kind}
             return {**shown, "UnitFileState": "enabled" if self.enabled else "disabled"}[words[3]]
-        if not self.there:
+        if not self.there or words[-1] not in {self.id, "llm"}:
             return None
         return str(self.runs).lower() if "{{.State.Running}}" in words else json.dumps([self.told()])
 
@@ -63,11 +62,21 @@ class Owners:
     DockerApiError = DockerApiError
 
     def start(self, _: str) -> None:
+        if self.broken:
+            raise DockerApiError("no room for it")
         self.runs = True
 
     def made_again(self, _: Any) -> str:
-        self.there = True
-        return "d" * 64
+        if self.there:
+            raise DockerApiError("the name is in use")
+        self.there, self.id = True, "d" * 64
+        return self.id
+
+    def execution(self, _: int) -> dict[str, Any]:
+        return {"Cmd": ["vllm", "serve"]}
+
+    def execute(self, *_: Any) -> None:
+        self.executed += 1
 
 
 @pytest.fixture
@@ -117,6 +126,47 @@ def test_a_container_that_docker_removes_is_made_again(monkeypatch: pytest.Monke
     assert not any(words[:2] == ("docker", "update") for words in owners.words)
     predecessor.have_back(SERVICE, tmp_path)
     assert (owners.there, owners.runs) == (True, True)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_what_was_made_again_and_did_not_start_is_started_by_the_next_attempt(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cut: bool
+) -> None:
+    """`cut`: before it was noted what it is called now."""
+    owners = Owners(removed=True, policy="no")
+    use(monkeypatch, owners)
+    predecessor.choose(SERVICE, record(), tmp_path)
+    predecessor.make_way(SERVICE, tmp_path)
+    if cut:
+        owners.made_again(None)
+    owners.broken = True
+    with pytest.raises(PredecessorError, match="no room for it"):
+        predecessor.have_back(SERVICE, tmp_path)
+    owners.broken = False
+    assert predecessor.have_back(SERVICE, tmp_path) == f"container {CONTAINER}"
+    assert (owners.runs, state(tmp_path)) == (True, BACK)
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_server_in_a_container_that_never_made_way_is_not_started_twice(
+    owners: Owners, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runs: bool
+) -> None:
+    monkeypatch.setattr(
+        predecessor, "_executes", lambda container, words: runs and (container, words[0]) == (CONTAINER, "vllm")
+    )
+    predecessor.choose(SERVICE, record(executed=True), tmp_path)
+    predecessor.have_back(SERVICE, tmp_path)
+    assert owners.executed == (not runs)
+
+
+def test_which_program_runs_in_a_container_is_seen(tmp_path: Path) -> None:
+    for pid, words, group in ((7, b"vllm\0serve\0", CONTAINER), (8, b"other\0", "f" * 64)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "cmdline").write_bytes(words)
+        (tmp_path / str(pid) / "cgroup").write_text(f"0::/system.slice/docker-{group}.scope\n")
+    assert predecessor._executes(CONTAINER, ["vllm", "serve"], tmp_path)
+    assert not predecessor._executes(CONTAINER, ["vllm"], tmp_path)
+    assert not predecessor._executes(CONTAINER, ["other"], tmp_path)
 
 
 def test_a_unit_is_disabled_and_stopped_and_comes_back_enabled(owners: Owners, tmp_path: Path) -> None:
@@ -189,30 +239,3 @@ def test_until_then_its_process_counts_as_the_services(owners: Owners, tmp_path:
     predecessor.make_way(SERVICE, tmp_path)
     assert predecessor_note.service_to_come(7, None, proc, tmp_path) is None
     assert not owners.active
-
-
-def test_weights_come_by_links(tmp_path: Path) -> None:
-    model = tmp_path / "from" / "models--a--b"
-    (model / "blobs").mkdir(parents=True)
-    (model / "blobs" / "abc").write_text("weights")
-    snapshot = model / "snapshots" / ("0" * 40)
-    snapshot.mkdir(parents=True)
-    (snapshot / "model.safetensors").symlink_to("../../blobs/abc")
-    blobs = tmp_path / "to" / "blobs"
-    assert bring(snapshot, blobs, Progress()) == (1, 0)
-    assert (blobs / "abc").samefile(model / "blobs" / "abc")
-    assert bring(snapshot, blobs, Progress()) == (0, 0)
-
-
-def test_weights_on_another_filesystem_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blob, snapshot = tmp_path / "abc", tmp_path / "snapshot"
-    blob.write_text("weights")
-    snapshot.mkdir()
-    (snapshot / "model.safetensors").symlink_to("../abc")
-
-    def elsewhere(*_: Any) -> None:
-        raise OSError(18, "Invalid cross-device link")
-
-    monkeypatch.setattr("os.link", elsewhere)
-    assert bring(snapshot, tmp_path / "blobs", Progress()) == (0, 1)
-    assert (tmp_path / "blobs" / "abc").read_text() == "weights"

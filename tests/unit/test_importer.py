@@ -262,6 +262,28 @@ def test_flags_are_known_by_their_long_names() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("server", "names", "aliases", "left"),
+    [
+        ("vllm serve", "--served-model-name one two one acme/three", ["two", "acme/three"], []),
+        ("vllm serve", "--served-model-name one", None, []),
+        (
+            "python3 -m sglang.launch_server --model-path",
+            "--served-model-name one two",
+            None,
+            ["served-model-name: two: engine sglang serves a model by one name"],
+        ),
+    ],
+)
+def test_names_after_the_first_are_aliases(server: str, names: str, aliases: list[str] | None, left: list[str]) -> None:
+    recipe = SourceRecipe("sparkrun", "it", "acme/model", command=f"{server} acme/model {names}", image="acme/it:1")
+    found = convert(recipe, "it.yaml", CATALOG)
+
+    assert found.service is not None
+    assert found.service.get("aliases") == aliases
+    assert [one for one in found.left if one.startswith("served-model-name")] == left
+
+
 def test_of_a_flag_that_is_given_twice_the_last_counts() -> None:
     found = parse_flags(["--seed", "1", "--seed", "2"], CATALOG.flags["vllm"])
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from modules.hostside import removal_system
 from modules.hostside.added_packages import asked, separated
 from modules.hostside.former_files import formers, have_back
 from modules.hostside.removal import ENGINE, IMAGES, LAYERS, SYSTEM, WEIGHTS, Thing, planned, unmerged
+from modules.hostside.removal_engine import standing
 from modules.operations.docker_config import merged
 from modules.reporting.removal import Removal, removal_lines
 from modules.spec.settings import Runtime
@@ -49,6 +51,17 @@ def test_what_services_stand_on_is_refused_as_long_as_there_is_one() -> None:
         "layer system is what services stand on, and this host has gpt-oss: ask for layer engine, too"
     )
     assert titles(planned(ALL, [SYSTEM], []).going) == [FOLDER.title]
+
+
+@pytest.mark.parametrize("kind", ["gateway", "agent", "watcher", "pair", "place taken by service"])
+def test_what_else_serves_or_is_to_be_had_back_stands_on_it_too(kind: str, tmp_path: Path) -> None:
+    """It would go without having been shown, or with the note by which it is had back."""
+    found = [FOLDER, Thing(ENGINE, kind, "x"), Thing(ENGINE, "file", "y"), Thing(SYSTEM, "unit", "z")]
+    plan = planned(found, [SYSTEM], standing(found, tmp_path))
+    assert plan.going == ()
+    assert f"this host has {kind} x: ask for layer engine, too" in (plan.refused or "")
+    assert planned(found, [ENGINE, SYSTEM], standing(found, tmp_path)).refused is None
+    assert standing(found[2:], tmp_path) == []
 
 
 def test_only_layers_that_were_asked_for_are_looked_at() -> None:
@@ -167,6 +180,12 @@ def test_a_package_that_somebody_asked_apt_for_since_stays_with_what_it_needs() 
     assert staying == {"tool": "somebody has asked apt for it since", "lib": "tool needs it"}
 
 
+def test_what_a_package_that_others_use_stands_on_stays_with_it() -> None:
+    going, staying = separated({"tool", "lib"}, {"tool"}, set(), simulate, {"tool": "container mine is in it"})
+    assert going == set()
+    assert staying == {"tool": "container mine is in it", "lib": "tool needs it"}
+
+
 def test_nothing_is_taken_where_apt_can_not_be_understood() -> None:
     going, staying = separated({"a", "b"}, {"a"}, set(), lambda names: {*names, "x"} if len(names) > 1 else set())
     assert going == set()
@@ -179,3 +198,17 @@ def test_the_notes_of_packages_are_read(tmp_path: Path) -> None:
     (one,) = asked(path)
     assert (one.name, one.added, one.before) == ("x", ("x", "y"), (("z", "1"),))
     assert asked(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("home", ["huggingface", "models", "hub-of/office"])
+def test_a_home_of_weights_in_our_own_folder_is_not_the_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    """Layer weights takes what came by Tinderbox from it, and the rest is somebody else's."""
+    model = tmp_path / "state" / home / "hub" / "models--someone--else"
+    for folder in (model, tmp_path / "state" / "jobs", tmp_path / "state" / "weights"):
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(removal_system, "PROGRAMS", tmp_path / "programs")
+    removal_system.forget(tmp_path / "state", tmp_path / "settings")
+    assert model.is_dir()
+    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == sorted({"weights", home.partition("/")[0]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,58 @@ def test_a_file_that_lay_in_a_snapshot_itself_lies_there_again(tmp_path: Path) -
     note(repository)
     entry.unlink()
     put(home, OURS, {"a.bin": b"a"}, stamped=True)
+    leave(repository, OURS)
+    assert tree(home) == was
+
+
+def was_a_file(home: Path) -> tuple[Repository, Path]:
+    """A cache without links, in which Tinderbox has made one since."""
+    repository = Repository(home, NAME)
+    entry = repository.snapshot(OURS) / "a.bin"
+    entry.parent.mkdir(parents=True)
+    entry.write_bytes(b"a")
+    note(repository)
+    entry.unlink()
+    return put(home, OURS, {"a.bin": b"a"}, stamped=True), entry
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_a_file_that_lies_there_again_is_still_its_users(tmp_path: Path) -> None:
+    repository, entry = was_a_file(tmp_path / "home")
+    os.chown(entry.resolve(), 4711, 4711)
+    leave(repository, OURS)
+    assert not entry.is_symlink()
+    assert entry.stat().st_uid == 4711
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_removal_writes_through_no_link_of_the_caches_user(tmp_path: Path, half: bool) -> None:
+    """It is root's, and the folder is not."""
+    repository, entry = was_a_file(tmp_path / "home")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("root's")
+    if half:
+        entry.with_name(".a.bin.tinderbox").symlink_to(elsewhere)
+    else:
+        entry.unlink()
+        entry.symlink_to(elsewhere)
+    leave(repository, OURS)
+    assert elsewhere.read_text() == "root's"
+    assert elsewhere.stat().st_nlink == 1
+    assert entry.is_symlink() != half
+
+
+def test_a_reference_that_was_there_names_again_what_it_named(tmp_path: Path) -> None:
+    """Or its user's tools would look for a commit that is gone, and not find the one that is there."""
+    home = tmp_path / "home"
+    repository = put(home, THEIRS, {"a.bin": b"a"}, stamped=False)
+    main = repository.folder / "refs" / "main"
+    main.parent.mkdir()
+    main.write_text(THEIRS)
+    was = tree(home)
+    note(repository)
+    put(home, OURS, {"a.bin": b"a", "b.bin": b"b"}, stamped=True)
+    assert main.read_text() == OURS
     leave(repository, OURS)
     assert tree(home) == was
 
