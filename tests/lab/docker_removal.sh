@@ -5,8 +5,8 @@ for each in systemctl journalctl nvidia-smi; do printf '#!/bin/sh\nexit 0\n' > /
 mkdir /tmp/docker
 dockerd --data-root /tmp/docker --iptables=false --bridge=none > /tmp/dockerd.log 2>&1 &
 for _ in $(seq 1 120); do docker info > /dev/null 2>&1 && break; sleep 0.5; done
-mkdir -p /work/base /work/ours /work/theirs /var/lib/tinderbox/images
-cd /work
+mkdir -p /made/base /made/ours /made/theirs /var/lib/tinderbox/images
+cd /made
 for each in base ours theirs; do echo $each > $each/file; done
 printf 'FROM scratch\nCOPY file /base\n' > base/Dockerfile
 printf 'FROM registry.lab/base:1\nCOPY file /ours\n' > ours/Dockerfile
