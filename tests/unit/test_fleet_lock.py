@@ -93,6 +93,7 @@ def test_something_that_is_no_commit_is_not_recorded(value: str, fleet_file: Pat
         ("model:\n  a/b@main: x\n", "1: model", "did you mean models?"),
         ("images: [x]\n", "1: images", "not a mapping"),
         ("models:\n  a: b\n  a: c\n", "3: models.a", "duplicate key"),
+        ("placements:\n  chat: [s1, s2, s1]\n", "2: placements.chat", "s1 stands there twice"),
     ],
 )
 def test_lock_that_was_edited_wrongly_is_refused_with_its_line(
