@@ -77,7 +77,9 @@ class Processes:
         """Whether it is a part of a service or job of Tinderbox."""
         group = self.all.get(pid, "")
         names = (self.running[found]["name"] for found in _CONTAINER.findall(group) if found in self.running)
-        return f"/{_OURS}" in group or any(name.startswith(_OURS) for name in names)
+        # A user gives units of their own whatever name they like.
+        of_the_system = f"/{_OURS}" in group and "/user.slice/" not in group
+        return of_the_system or any(name.startswith(_OURS) for name in names)
 
     def holder(self, address: str, port: int) -> dict[str, Any] | None:
         """What listens there and is not ours; None where nothing does."""

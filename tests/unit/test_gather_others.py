@@ -57,6 +57,16 @@ def test_a_listener_of_ours_is_in_nobodys_way(tmp_path: Path, listener: int) -> 
     assert os.getpid() not in [one["pid"] for one in others.largest()]
 
 
+@pytest.mark.parametrize("within", ["app.slice", "system.slice"])
+def test_what_a_user_calls_ours_is_theirs(tmp_path: Path, listener: int, within: str) -> None:
+    others = Processes(str(tmp_path))
+    others.all[os.getpid()] = f"0::/user.slice/user-1000.slice/user@1000.service/{within}/tinderbox-x.service\n"
+    assert not others.is_ours(os.getpid())
+    found = others.holder("127.0.0.1", listener)
+    assert found is not None
+    assert found["pid"] == os.getpid()
+
+
 def test_a_published_port_is_its_containers_and_not_dockers(tmp_path: Path, listener: int) -> None:
     ports = {
         "NetworkSettings": {"Ports": {"8000/tcp": [{"HostIp": "0.0.0.0", "HostPort": str(listener)}], "9/tcp": None}}
