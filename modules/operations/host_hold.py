@@ -29,7 +29,8 @@ def host_held() -> Generator[StringCommand, None, None]:
         host.noop("held while a run changes it")
         return
     try:
-        take(host)
+        # Not pyinfra's `host`, which is another, or none, in whatever goes on beside this operation.
+        take(state.inventory.get_host(host.name))
     except TakenError as error:
         yield refusal(f"{host.name}: {error}")
     except BROKEN as error:

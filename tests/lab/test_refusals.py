@@ -50,8 +50,10 @@ class Both:
             assert "Traceback" not in run.text, run.text
             assert [word for word in words if word not in run.stderr] == [], run.text
         summary = self.wrapper.stderr.partition("\n--> Disconnecting from hosts...")[2]
+        reached = f"[{HOST}] Connected" in self.wrapper.stderr
+        state = f"{HOST}: FAILED " if reached else f"{HOST}: unknown, it was not reached"
         # Under the host's name, its name does not stand again.
-        told = (f"{HOST}: FAILED ", *(word.removeprefix(f"{HOST}: ") for word in words))
+        told = (state, *(word.removeprefix(f"{HOST}: ") for word in words))
         assert [word for word in told if word not in summary] == [], self.wrapper.text
 
 

@@ -9,17 +9,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gevent
 import gevent.event
 import pytest
+from pyinfra.context import ctx_host, ctx_state
 
 from modules.operations import hold as holding
-from modules.operations import reach
+from modules.operations import host_hold, reach
 from modules.operations.hold import TakenError, is_held, keep, take, take_again
 from modules.operations.reach import UnreachableError, ask
-from modules.spec.holder import HOLDER, LOCK, Holder
+from modules.spec.holder import HOLD, HOLDER, LOCK, Holder
 
 ANNA = Holder("anna", "elsewhere", 4711, "deploys/spark.py", time.time(), "/home/anna/office.yaml")
 MINE = Holder("ben", "here", 1, "deploys/spark.py", time.time(), "/home/ben/office.yaml")
@@ -287,3 +289,15 @@ def test_a_second_run_of_this_very_user_is_another_one(lock: Path, host: Any, mo
     with pytest.raises(TakenError, match="Nothing was changed here"):
         take(second)
     assert holder_of(lock) is not None
+
+
+def test_what_the_operation_has_held_is_the_host_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not pyinfra's `host`, which is nobody in the greenlet that keeps the hold."""
+    given: list[object] = []
+    monkeypatch.delenv(HOLD, raising=False)
+    monkeypatch.setattr(host_hold, "take", given.append)
+    machine = SimpleNamespace(name="spark-1", connector=SimpleNamespace(client=object()))
+    run = SimpleNamespace(is_executing=True, inventory=SimpleNamespace(get_host={"spark-1": machine}.__getitem__))
+    with ctx_state.use(run), ctx_host.use(machine):
+        assert list(host_hold.host_held._inner()) == []
+    assert [one is machine for one in given] == [True]
