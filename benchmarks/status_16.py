@@ -40,7 +40,7 @@ def status_16() -> Result:
         fleet, hanging, off = _with_one_off(lab)
         ansible.write_inventory(fleet)
         ours, theirs = [], []
-        with _paused(lab, hanging):
+        with lab.paused(hanging):
             for _ in range(RUNS):
                 ours.append(_ours(fleet, {hanging, off}))
                 theirs.append(_theirs(ansible, fleet, {hanging, off}))
@@ -105,16 +105,6 @@ def _with_one_off(lab: Lab) -> tuple[Path, str, str]:
     path = lab.fleet.with_name("status.yaml")
     path.write_text(yaml.safe_dump(content, sort_keys=False))
     return path, hanging, off
-
-
-@contextmanager
-def _paused(lab: Lab, host: str) -> Iterator[None]:
-    container = lab.layout.container(host)
-    subprocess.run(["docker", "pause", container], check=True, capture_output=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["docker", "unpause", container], check=True, capture_output=True)
 
 
 def _ours(fleet: Path, silent: set[str]) -> Cost:

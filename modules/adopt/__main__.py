@@ -17,11 +17,12 @@ import yaml
 
 from modules.adopt.render import with_found
 from modules.converge.__main__ import main as converge
-from modules.converge.limits import hosts_within, limit_problem, names_of
+from modules.converge.asked import asked_fleet, refused
+from modules.converge.limits import hosts_within, names_of
 from modules.converge.process import INTERRUPTED, run_pyinfra
 from modules.converge.program import start
 from modules.converge.tell import say
-from modules.fleet import Fleet, FleetError, load_fleet
+from modules.fleet import Fleet
 from modules.fleet.problem import shown
 from modules.operations.asked import ADOPT, ADOPT_FOUND
 
@@ -47,19 +48,16 @@ def main(
     heed()
     given = limit or []
     if take and undo:
-        raise _refused("--take and --undo: choose one")
+        raise refused("--take and --undo: choose one")
     if take or undo:
         os.environ[ADOPT] = "take" if take else "undo"
         asks = not consent and sys.stdin.isatty()
         converge(DEPLOY, given, drift=not consent and not asks, confirm=asks)
         return
-    try:
-        fleet = load_fleet()
-    except FleetError as error:
-        raise _refused(str(error)) from error
-    problem = limit_problem(given, fleet) or _misplaced(out, fleet)
+    fleet = asked_fleet(given)
+    problem = _misplaced(out, fleet)
     if problem is not None:
-        raise _refused(problem)
+        raise refused(problem)
     raise typer.Exit(_described(fleet, names_of(given), out))
 
 
@@ -102,14 +100,9 @@ def _described(fleet: Fleet, limits: list[str], out: Path | None) -> int:
         try:
             out.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise _refused(f"{out}: {error.strerror}; name a file that you may write") from error
+            raise refused(f"{out}: {error.strerror}; name a file that you may write") from error
         say(f"{out} is written; see and change it, then: make adopt FLEET={out} TAKE=1", "green")
     return _UNKNOWN if silent else 0
-
-
-def _refused(text: str) -> typer.Exit:
-    say(text, "red")
-    return typer.Exit(_FAILED)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from modules.bootstrap.own_keys import USUAL, OwnKeys, make_key, own_keys
 from modules.bootstrap.passwords import Passwords
 from modules.bootstrap.refusal import RefusedError
 from modules.bootstrap.settings import fleet_to_begin
+from modules.converge.asked import refused
 from modules.converge.limits import hosts_within, limit_problem, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED
@@ -50,10 +51,10 @@ def main(
     try:
         fleet, made = fleet_to_begin()
     except FleetError as error:
-        raise _refused(f"{error}\n\nno host was contacted") from error
+        raise refused(f"{error}\n\nno host was contacted") from error
     problem = limit_problem(given, fleet)
     if problem is not None:
-        raise _refused(problem)
+        raise refused(problem)
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
     for path in made:
         say(f"made {shown(path)}", "dim")
@@ -61,16 +62,11 @@ def main(
         with held(fleet, _DEPLOY):
             status = _bootstrapped(fleet, hosts_within(names_of(given), fleet), first_login=first_login)
     except HeldError as error:
-        raise _refused(str(error)) from error
+        raise refused(str(error)) from error
     except KeyboardInterrupt as error:
         say("interrupted; what was done so far holds, and the next run goes on from there", "yellow")
         raise typer.Exit(INTERRUPTED) from error
     raise typer.Exit(status)
-
-
-def _refused(text: str) -> typer.Exit:
-    say(text, "red")
-    return typer.Exit(_FAILED)
 
 
 def _bootstrapped(fleet: Fleet, names: Sequence[str], *, first_login: bool) -> int:

@@ -14,12 +14,12 @@ import typer
 
 from modules.check.kept import CHECK_FILE, read
 from modules.check.text import summary
-from modules.check.verdict import REFUSED, document
-from modules.converge.limits import hosts_within, limit_problem, names_of
+from modules.check.verdict import document
+from modules.converge.asked import asked_fleet
+from modules.converge.limits import hosts_within, names_of
 from modules.converge.process import INTERRUPTED, run_pyinfra
 from modules.converge.program import start
 from modules.converge.tell import say
-from modules.fleet import FleetError, load_fleet
 from modules.fleet.problem import shown
 
 _DEPLOY = "deploys/check.py"
@@ -37,13 +37,7 @@ def main(
     looked at; 4 all are known, and one is slow; 1 the fleet file or the limit was refused; 130 interrupted.
     """
     heed()
-    try:
-        fleet = load_fleet()
-    except FleetError as error:
-        raise _refused(str(error)) from error
-    problem = limit_problem(limit or [], fleet)
-    if problem is not None:
-        raise _refused(problem)
+    fleet = asked_fleet(limit)
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
     for remark in fleet.remarks:
         say(remark.told(shown(fleet.path)), "yellow")
@@ -61,11 +55,6 @@ def main(
     if as_json:
         typer.echo(found.model_dump_json(by_alias=True, indent=1))
     raise typer.Exit(found.status)
-
-
-def _refused(text: str) -> typer.Exit:
-    say(text, "red")
-    return typer.Exit(REFUSED)
 
 
 if __name__ == "__main__":

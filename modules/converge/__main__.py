@@ -14,10 +14,11 @@ from typing import Annotated
 
 import typer
 
+from modules.converge.asked import asked_fleet, refused
 from modules.converge.drift import DIFFERS, FAILED, drift_document, drift_of, drift_status
 from modules.converge.holder import taken_over_text
 from modules.converge.layers import layers_problem
-from modules.converge.limits import hosts_within, limit_problem, names_of
+from modules.converge.limits import hosts_within, names_of
 from modules.converge.lock import HeldError, held
 from modules.converge.process import INTERRUPTED
 from modules.converge.program import start
@@ -25,7 +26,7 @@ from modules.converge.rolling import STEPWISE, roll_out, why_of
 from modules.converge.run import Pass, one_pass
 from modules.converge.stopped import doubtful, left_out
 from modules.converge.tell import say, say_what_follows, tell_drift, tell_pass
-from modules.fleet import Fleet, FleetError, load_fleet
+from modules.fleet import Fleet, FleetError
 from modules.fleet.lock import read_lock
 from modules.fleet.needs import needs_secrets
 from modules.fleet.problem import shown
@@ -51,22 +52,19 @@ def main(  # noqa: PLR0917
     """
     heed()
     given = limit or []
-    try:
-        fleet = load_fleet()
-    except FleetError as error:
-        raise _refused(str(error)) from error
-    problem = limit_problem(given, fleet) or layers_problem(deploy)
+    fleet = asked_fleet(given)
+    problem = layers_problem(deploy)
     if confirm and not sys.stdin.isatty():
         problem = "--confirm asks at a terminal, and there is none; leave it out to have the change made unasked"
     if problem is not None:
-        raise _refused(problem)
+        raise refused(problem)
     if not Path(deploy).is_file():
-        raise _refused(f"no such deploy file: {deploy}; see deploys/")
+        raise refused(f"no such deploy file: {deploy}; see deploys/")
     try:
         if needs_secrets([deploy]):
             fleet.fetch_needed()
     except FleetError as error:
-        raise _refused(str(error)) from error
+        raise refused(str(error)) from error
     # So that nobody deploys to the lab, the default, for want of a variable without seeing it.
     say(f"fleet {fleet.name}: {shown(fleet.path)}", "dim")
     _tell_placements(fleet)
@@ -82,7 +80,7 @@ def main(  # noqa: PLR0917
                 say(taken_over_text(before, time.time()), "yellow")
             raise typer.Exit(_converged(fleet, deploy, names_of(given), confirm=confirm))
     except HeldError as error:
-        raise _refused(str(error)) from error
+        raise refused(str(error)) from error
     except KeyboardInterrupt as error:
         # Between two runs of pyinfra; typer would end with 1.
         say(Left().text(), "yellow")
@@ -98,11 +96,6 @@ def _tell_placements(fleet: Fleet) -> None:
 
     for line in placement_lines(fleet.placements, read_lock(fleet.path)):
         say(line, "cyan")
-
-
-def _refused(text: str) -> typer.Exit:
-    say(text, "red")
-    return typer.Exit(FAILED)
 
 
 def _looked(fleet: Fleet, deploy: str, limits: list[str]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 
 import typer
@@ -15,3 +17,13 @@ def start(main: Callable[..., None]) -> None:
         if kind.__name__ == "UsageError":
             kind.exit_code = REFUSED  # type: ignore[attr-defined]
     typer.run(main)
+
+
+def start_and_leave(main: Callable[..., None]) -> None:
+    """As `start`, of a program that asks hosts side by side: nobody waits for what still waits for a silent one."""
+    try:
+        start(main)
+    except SystemExit as end:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code if isinstance(end.code, int) else 1)

@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from modules.converge.limits import hosts_within, limit_problem, names_of
+from modules.converge.asked import asked_fleet, refused
+from modules.converge.limits import hosts_within, names_of
 from modules.converge.process import INTERRUPTED, run_pyinfra
 from modules.converge.program import start
 from modules.converge.tell import say
 from modules.disk.told import told_of
-from modules.fleet import FleetError, load_fleet
 from modules.operations.asked import JSON, REPAIR
 
 _DEPLOY = "deploys/disk.py"
@@ -35,14 +35,8 @@ def main(
     """
     heed()
     if repair not in {"", "owner"}:
-        raise _refused(f"--repair {repair}: write owner, the only thing that is repaired")
-    try:
-        fleet = load_fleet()
-    except FleetError as error:
-        raise _refused(str(error)) from error
-    problem = limit_problem(limit or [], fleet)
-    if problem is not None:
-        raise _refused(problem)
+        raise refused(f"--repair {repair}: write owner, the only thing that is repaired")
+    fleet = asked_fleet(limit)
     limits = names_of(limit or [])
     # As JSON in any case: it says which hosts have answered.
     os.environ.update({JSON: "1", REPAIR: repair})
@@ -58,11 +52,6 @@ def main(
     for host in unknown:
         say(f"{host}: unknown: its disks could not be looked at; the lines above say why", "yellow")
     raise typer.Exit(_UNKNOWN if unknown else _FAILED if ended.status or ended.errors else 0)
-
-
-def _refused(text: str) -> typer.Exit:
-    say(text, "red")
-    return typer.Exit(_FAILED)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import typer
 
 from modules.asking.connections import Connections
 from modules.asking.fleets import RefusedError, fleets_of, hosts_of
-from modules.converge.program import start
+from modules.converge.program import start_and_leave
 from modules.fleet import Fleet, FleetError
 from modules.fleet.at_hand import secrets_at_hand
 from modules.logs.follow import Host, Logs
@@ -112,10 +112,4 @@ def _tell(text: str) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        start(main)
-    except SystemExit as end:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # Nobody waits for a thread that waits for a host.
-        os._exit(end.code if isinstance(end.code, int) else 1)
+    start_and_leave(main)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from modules.converge.early import heed
 
 # isort: split
-import os
 import sys
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ import typer
 
 from modules.asking.fleets import RefusedError, fleets_of, hosts_of
 from modules.asking.side_by_side import ANSWER_S
-from modules.converge.program import start
+from modules.converge.program import start_and_leave
 from modules.fleet import FleetError
 from modules.status.ask import Fleets, answers_of
 
@@ -68,10 +67,4 @@ def _once(asked: Fleets, answer_s: float, *, as_json: bool, clear: bool) -> None
 
 
 if __name__ == "__main__":
-    try:
-        start(main)
-    except SystemExit as end:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # What still waits for a host that says nothing is not waited for.
-        os._exit(end.code if isinstance(end.code, int) else 1)
+    start_and_leave(main)

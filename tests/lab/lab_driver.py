@@ -125,6 +125,16 @@ class Lab:
         self.command("restart", host)
 
     @contextmanager
+    def paused(self, host: str) -> Iterator[None]:
+        """While this lasts, the host hangs: its kernel takes connections, and nothing answers."""
+        container = self.layout.container(host)
+        subprocess.run(["docker", "pause", container], check=True, capture_output=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["docker", "unpause", container], check=True, capture_output=True)
+
+    @contextmanager
     def gpu(self, host: str, **changes: Any) -> Iterator[None]:
         """While this lasts, the host's nvidia-smi tells these figures (keys: see docs/lab.md)."""
         before = self.read(host, _GPU)

@@ -46,17 +46,6 @@ def told_of(lab: Lab, fleet: Path) -> tuple[HostStatus, ServiceStatus]:
     return host, service
 
 
-@contextmanager
-def paused(lab: Lab, host: str) -> Iterator[None]:
-    """While this lasts, the host hangs: its kernel takes connections, and nothing answers."""
-    container = lab.layout.container(host)
-    subprocess.run(["docker", "pause", container], check=True, capture_output=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["docker", "unpause", container], check=True, capture_output=True)
-
-
 def test_each_state_is_told_as_it_is(lab: Lab) -> None:
     fleet = lab.fleet_of(HOST)
     installed = lab.ssh(HOST, "test -d /usr/local/lib/tinderbox", check=False).rc == 0
@@ -93,7 +82,7 @@ def test_each_state_is_told_as_it_is(lab: Lab) -> None:
         assert (found.state, found.tokens_s) == ("failed", None)
         assert "exit-code" in str(found.why)
 
-        with paused(lab, HOST):
+        with lab.paused(HOST):
             run = status(lab, fleet)
         assert f"{HOST}: unknown, it last answered at " in run.stdout
         assert "it takes connections, and says nothing within 5 s" in run.stdout
