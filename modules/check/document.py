@@ -89,7 +89,10 @@ class Memory(Part):
 
 
 class HostCheck(Part):
-    """A host. `why`: of an unknown one, what it said or did not. `simulated`: one of the lab's."""
+    """A host. `why`: of an unknown one, what it said or did not. `simulated`: one of the lab's.
+
+    `starts`: the services that a deploy starts, since they do not run.
+    """
 
     host: str
     verdict: Verdict
@@ -97,6 +100,7 @@ class HostCheck(Part):
     findings: tuple[FindingPart, ...] = ()
     moves: tuple[Move, ...] = ()
     disks: tuple[Disk, ...] = ()
+    starts: tuple[str, ...] = ()
     minutes: tuple[Minutes, ...] = ()
     memory: tuple[Memory, ...] = ()
     why: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ def lines_of(check: HostCheck) -> list[str]:
         severity: sum(one.severity == severity for one in check.findings) for severity in ("blocked", "slow", "note")
     }
     named = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
-    lines = [f"{check.verdict}{f' ({named})' if named else ''}; to move: {_moves(check.moves)}"]
+    lines = [f"{check.verdict}{f' ({named})' if named else ''}; {_to_do(check)}"]
     for disk in check.disks:
         if disk.needs:
             needs, reserve, free = (amount(size) for size in (disk.needs, disk.reserve, disk.free))
@@ -28,6 +28,11 @@ def lines_of(check: HostCheck) -> list[str]:
 def amount(size: float) -> str:
     """Bytes in the unit that fits."""
     return f"{size / _GIB:.1f} GiB" if size >= _GIB / 10 else f"{size / _MIB:.1f} MiB"
+
+
+def _to_do(check: HostCheck) -> str:
+    starts = f"; to start: {', '.join(check.starts)}" if check.starts else ""
+    return f"to move: {_moves(check.moves)}{starts}"
 
 
 def _moves(moves: Sequence[Move]) -> str:
@@ -63,7 +68,7 @@ def summary(checks: Sequence[HostCheck]) -> Iterator[tuple[str, str]]:
     """A line a host and what the fleet has to fetch, each with its style in rich's words."""
     styles = {"ready": "green", "slow": "yellow", "blocked": "red", "unknown": "magenta"}
     for check in checks:
-        known = f"; to move: {_moves(check.moves)}" if check.verdict != "unknown" else ""
+        known = f"; {_to_do(check)}" if check.verdict != "unknown" else ""
         found = ", ".join(dict.fromkeys(one.id for one in check.findings if one.severity != "note"))
         yield f"{check.host}: {check.verdict}{f' ({found})' if found else ''}{known}", styles[check.verdict]
         for why in check.why:

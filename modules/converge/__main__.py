@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from modules.converge.asked import asked_fleet, refused
-from modules.converge.drift import DIFFERS, FAILED, drift_document, drift_of, drift_status
+from modules.converge.drift import DIFFERS, FAILED, HostState, drift_document, drift_of, drift_status
 from modules.converge.holder import taken_over_text
 from modules.converge.layers import layers_problem
 from modules.converge.limits import hosts_within, names_of
@@ -33,11 +33,12 @@ from modules.fleet.problem import shown
 from modules.reporting.left_behind import Left
 
 # Deploys that end with a gate, and so with figures.
+_EVERYTHING = "deploys/spark.py"
 _GATED = ("spark.py", "gate.py", "measure.py")
 
 
 def main(  # noqa: PLR0917
-    deploy: Annotated[str, typer.Argument(help="the deploy file")] = "deploys/spark.py",
+    deploy: Annotated[str, typer.Argument(help="the deploy file")] = _EVERYTHING,
     limit: Annotated[list[str] | None, typer.Option(help="only these hosts or groups; may repeat")] = None,
     dry: Annotated[bool, typer.Option(help="change nothing; exit 2 when a host differs from the fleet file")] = False,
     drift: Annotated[bool, typer.Option(help="as --dry, and list what differs, thing by thing; 3: unknown")] = False,
@@ -105,7 +106,10 @@ def _looked(fleet: Fleet, deploy: str, limits: list[str]) -> int:
         return INTERRUPTED
     if not seen.succeeded:
         return seen.status or FAILED
-    return DIFFERS if seen.outcome.changed or seen.outcome.refused else 0
+    if not seen.outcome.changed and not seen.outcome.refused:
+        return 0
+    say("nothing was changed: this was a look; without --dry it is done (make remove: with CONSENT=1)", "dim")
+    return DIFFERS
 
 
 def _drifted(fleet: Fleet, deploy: str, limits: list[str], *, as_json: bool) -> int:
@@ -118,6 +122,8 @@ def _drifted(fleet: Fleet, deploy: str, limits: list[str], *, as_json: bool) -> 
         return FAILED
     drift = drift_of(hosts_within(limits, fleet), seen)
     tell_drift(drift, seen.seconds)
+    if deploy == _EVERYTHING and any(one.state is HostState.DIFFERS for one in drift):
+        say("make converge has it as the fleet file says", "dim")
     if as_json:
         print(json.dumps(drift_document(fleet.name, drift, seen.seconds), indent=1))  # noqa: T201
     return drift_status(drift)

@@ -8,7 +8,7 @@ serves in its place. How far it has come is not written there: that follows from
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,15 +63,18 @@ class BusyError(Exception):
 
 
 @contextmanager
-def alone(ledger: Ledger, *, wait: bool = True) -> Iterator[None]:
+def alone(ledger: Ledger, *, wait: bool = True, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
     """While this lasts no other program changes which release of the service is in force. Ends with the process."""
     ledger.directory.mkdir(parents=True, exist_ok=True)
     with (ledger.directory / ".lock").open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BusyError(
-                f"service {ledger.service} is being started by another run: wait for it, or look at "
-                f"systemctl list-units 'tinderbox-job-start-{ledger.service}-*' and stop what you find there"
-            ) from None
+            if not wait:
+                raise BusyError(
+                    f"service {ledger.service} is being started by another run: wait for it, or look at "
+                    f"systemctl list-units 'tinderbox-job-start-{ledger.service}-*' and stop what you find there"
+                ) from None
+            waits()
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -62,7 +62,7 @@ class Container:
 
 @dataclass(frozen=True)
 class Cached:
-    """A record of the build cache. `created`, `used`: seconds since 1970."""
+    """A record of the build cache. `bytes`: that its going frees. `created`, `used`: seconds since 1970."""
 
     id: str
     bytes: int
@@ -155,7 +155,9 @@ def _container(one: Mapping[str, Any], settings: Mapping[str, Any]) -> Container
 
 def _cached(one: Mapping[str, Any]) -> Cached:
     created = _seconds(one.get("CreatedAt"))
-    return Cached(one["ID"], int(one["Size"]), created, _seconds(one.get("LastUsedAt")) or created)
+    # What an image has, too, stays on the disk when the record of it goes.
+    freed = 0 if one.get("Shared") else int(one["Size"])
+    return Cached(one["ID"], freed, created, _seconds(one.get("LastUsedAt")) or created)
 
 
 def _seconds(text: str | None) -> float:

@@ -87,9 +87,8 @@ def main() -> int:
     if (options.release is None) != options.settle:
         parser.error("name a release, or --settle")
     ledger, say = Ledger(options.service), Progress().report
-    say("waiting for another run's start of this service")
     try:
-        with alone(ledger):
+        with alone(ledger, waits=lambda: say("waiting for another run's start of this service")):
             server = Server(ledger, unit_name(options.service), say)
             return activate(Switch(server, options.why, options.rollout), options)
     except OSError as error:

@@ -50,7 +50,8 @@ def load_line(load: LoadReport) -> str:
     """The figures in a line, for people."""
     disk = "" if load.direct is None else f", the disk itself gives {load.direct / _GB:.2f} GB/s"
     limit = "" if load.limit_s is None else f" (limit {load.limit_s:.0f} s)"
+    seconds = f"{load.seconds:.0f}" if load.seconds >= 1 else f"{load.seconds:.1f}"
     return (
-        f"{load.bytes / _GB:.1f} GB of weights load in {load.seconds:.0f} s or more{limit}: {load.way} at "
+        f"{load.bytes / _GB:.1f} GB of weights load in {seconds} s or more{limit}: {load.way} at "
         f"{load.cold / _GB:.2f} GB/s from the disk, {load.warm / _GB:.2f} from memory{disk}"
     )

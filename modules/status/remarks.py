@@ -47,6 +47,8 @@ def _of_host(host: HostStatus) -> Iterator[tuple[str, str]]:
 def _of_service(service: ServiceStatus, host: HostStatus) -> Iterator[tuple[str, str]]:
     if service.why is not None:
         yield service.why, "red"
+    if service.state == "stopped" and service.wanted and service.deployed:
+        yield "stopped: make converge starts it", "yellow"
     if host.answers and service.deployed is False and host.programs != "none":
         yield "not deployed yet: make converge", "yellow"
     if not service.wanted:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from modules.check.document import Disk, FindingPart, HostCheck, Memory, Minutes, Move
 from modules.facts.machine_state import MachineState, NoPython
-from modules.fleet import HostPlan
+from modules.fleet import HostPlan, ServicePlan
 from modules.operations.encodings import cache_name
 from modules.release.layout import container_name
 from modules.spec.lock import Lock
@@ -40,6 +40,7 @@ def checked(state: MachineState | NoPython, plan: HostPlan, lock: Lock, findings
                 )
                 for disk, here in by_disk(state, coming)
             ),
+            "starts": tuple(service.name for service in plan.services if not _runs(state, service)),
             "minutes": tuple(minutes(state, plan, coming)),
             "memory": tuple(memory(state, plan)),
         }
@@ -81,12 +82,16 @@ def minutes(state: MachineState, plan: HostPlan, coming: list[Need]) -> Iterator
             line = max(1, round(need.gib * _GIB / _LINE / 60))
             yield Minutes(what=need.what, from_=None, to=None, source=f"as the line allows; {line} at 1 Gbit/s")
     for service in plan.services:
-        if container_name(service.name) not in state.running:
+        if not _runs(state, service):
             limit = service.engine.readiness.start_minutes
             source = (
                 "limit of its readiness; unverified on hardware" if not plan.simulated else "limit of its readiness"
             )
             yield Minutes(what=f"start of {service.name}", from_=None, to=limit, source=source)
+
+
+def _runs(state: MachineState, service: ServicePlan) -> bool:
+    return container_name(service.name) in state.running
 
 
 def _build(state: MachineState, need: Need) -> Minutes:

@@ -111,6 +111,15 @@ def test_a_host_that_has_everything_moves_nothing_and_says_so() -> None:
     assert [line.partition(":")[0] for line in more] == ["memory"]
 
 
+def test_what_does_not_run_is_told_to_be_started() -> None:
+    plan = plan_of({})
+    host = checked(state_of(), plan, LOCK, judge(state_of(), plan, LOCK))
+    assert host.starts == (SERVICE,)
+    ended = f"; to start: {SERVICE}"
+    assert lines_of(host)[0].endswith(ended)
+    assert next(line for line, _ in summary([host])).endswith(ended)
+
+
 def of_engine(engine: str) -> HostPlan:
     return plan_of({"services": {SERVICE: {"engine": engine, "model": "gpt-oss-120b"}}})
 

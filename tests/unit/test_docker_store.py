@@ -30,7 +30,8 @@ DISK: dict[str, Any] = {
     "BuildCache": [
         {"ID": "b1", "Size": 7, "InUse": False, "CreatedAt": "2026-11-30T20:00:01.123456789Z",
          "LastUsedAt": "2026-11-30T20:00:05.5Z"},
-        {"ID": "b2", "Size": 8, "InUse": False, "CreatedAt": "2026-11-30T20:00:01Z", "LastUsedAt": None},
+        {"ID": "b2", "Size": 8, "Shared": True, "InUse": False, "CreatedAt": "2026-11-30T20:00:01Z",
+         "LastUsedAt": None},
         {"ID": "b3", "Size": 9, "InUse": True, "CreatedAt": "2026-11-30T20:00:01Z", "LastUsedAt": None},
     ],
 }  # fmt: skip
@@ -71,6 +72,8 @@ def test_who_mounts_a_folder_or_one_around_or_in_it_needs_it() -> None:
 
 def test_the_cache_of_others_builds_is_not_ours() -> None:
     cache = store_of(DISK, {}).cache
+    # What an image has, too, is not freed by it.
+    assert [one.bytes for one in cache] == [7, 0, 9]
     (begin,) = {one.created for one in cache if one.id == "b2"}
     assert [one.id for one in made_within(cache, [(begin - 1, begin + 10)])] == ["b1", "b2", "b3"]
     # Somebody's build has used it afterwards.

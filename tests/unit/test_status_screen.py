@@ -67,6 +67,11 @@ def test_sixteen_hosts_stand_whole_on_a_screen(width: int) -> None:
     assert text.count("running") == 14
 
 
+def test_of_a_service_that_is_stopped_it_is_told_what_starts_it() -> None:
+    stopped = ServiceStatus(name="gpt-oss", deployed=True, state="stopped")
+    assert below(host("spark-1", stopped)) == ["spark-1/gpt-oss: stopped: make converge starts it"]
+
+
 def test_a_silent_host_is_neither_failed_nor_fine() -> None:
     (row,) = [line for line in screen(silent(seen="2026-11-30T09:30:00Z")).splitlines() if "spark-9" in line]
     assert row.split()[:4] == ["spark-9", "gpt-oss", "?", "unknown"]
